@@ -11,7 +11,7 @@ from typing import Final, cast, get_args
 import click
 
 from . import verdict_addresses, verdict_connections, verdict_fatal, verdict_login, verdict_truncation
-from .lab_client import Lab
+from .lab_client import Lab, LabUnreachable
 from .lab_output import errors_as_exit_codes
 from .protocol.text import printable
 from .traces import reading
@@ -78,8 +78,8 @@ def verdict(
     until the program of --run ends; or with --live those of a running broker, where `ottla lab call start_verdict` has
     begun it; or those of traces (ottla.trace).
 
-    Exit codes: 0 no rule failed, 1 a rule failed, 2 a trace cannot be read or the broker did not start, 3 no broker
-    answers, 4 there was no client.
+    Exit codes: 0 no rule failed, 1 a rule failed, 2 there is no trace or verdict that can be read, or the broker did
+    not start, 3 no broker answers, 4 there was no client.
     """
     if traces and live is not None:
         raise click.UsageError("give traces, or --live with the URL of a lab, and not both")
@@ -88,14 +88,14 @@ def verdict(
     if examination in OWN_BROKER and (traces or live is not None):
         raise click.UsageError(f"{examination} is for a broker that the command starts: leave out traces and --live")
     of = cast("Examination | None", examination)
-    with errors_as_exit_codes():
+    with errors_as_exit_codes(EXIT_NO_TRACE):
         if live is not None:
             found: Iterable[ClientReport] = _of_broker(live, of)
         elif traces:
             found = _of_traces(traces, of)
         else:
             found = _of_visitors(examination, seed, listen, program)
-    clients = [one for one in found if client_id in (None, one["client_id"])]
+        clients = [one for one in found if client_id in (None, one["client_id"])]
     _write({junit_file: [junit(clients)], html_file: html(clients), badge_file: badge(clients)})
     click.echo(json.dumps(clients, indent=2) if as_json else "\n".join(lines(clients, every)))
     if not clients:
@@ -151,6 +151,8 @@ def _of_traces(traces: tuple[str, ...], examination: Examination | None) -> Iter
                 yield from examine(reading.events_of(source), examination).report()
             except FilteredTrace as error:
                 raise TraceError(f"{source}: {error}") from None
+    except LabUnreachable:
+        raise
     except (TraceError, OSError) as error:
         click.echo(printable(f"ottla: {reading.problem(error)}"), err=True)
         sys.exit(EXIT_NO_TRACE)

@@ -97,7 +97,9 @@ class Refused(Event):
 class Request(Event):
     """`exchange`: the number that it shares with its reply. `message`: None if no rule asks for it, or if it cannot be
     decoded. `is_first`: of its connection, if that was seen from its beginning; `listener`: where that came, empty
-    otherwise. `text`: of a message that was too large to be kept. `batches`: see the function of that name.
+    otherwise. `client_is_whole`: whether its client was seen from its beginning as far as is known: all its connections
+    were so far, and no events are missing. `text`: of a message that was too large to be kept. `batches`: see the
+    function of that name.
     """
 
     exchange: int = 0
@@ -112,6 +114,7 @@ class Request(Event):
     size: int = 0
     message: Struct | None = None
     is_first: bool = False
+    client_is_whole: bool = False
     listener: str = ""
     text: str = ""
     batches: list[Batch] | None = None

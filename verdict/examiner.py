@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..protocol import messages as m
@@ -105,12 +105,15 @@ NO_CALLS: Final = _Calls([], _Places([], [], [], [], [], []))
 
 
 class _Client:
-    """A client with its rules; without any if another share examines it. `number`: in the order in which they came."""
+    """A client with its rules; without any if another share examines it. `number`: in the order in which they came.
+    `is_whole`: see `Request.client_is_whole`.
+    """
 
     def __init__(self, who: Who, rules: Iterable[type[Rule]], looking: _Looking, number: int) -> None:
         self.who = who
         self.rules = [one() for one in rules]
         self.number = number
+        self.is_whole = True
         self._looking = looking
         self._calls: dict[int, _Calls] = {}  # by API, but for Produce
         self._calls_of_writers: dict[tuple[int, Writer], _Calls] = {}
@@ -144,11 +147,13 @@ def _writer(request: Request) -> Writer:
 
 @dataclass(slots=True)
 class _Connection:
-    """`client`: None until its first request. `listener`: where it came, if that was seen. `asked`: the request in
-    hand; `calls`: what is called for its reply. `used_us`: when the last request or reply came.
+    """`client`: None until its first request; `earlier`: those that its requests were of before, by their numbers.
+    `listener`: where it came, if that was seen. `asked`: the request in hand; `calls`: what is called for its reply.
+    `used_us`: when the last request or reply came.
     """
 
     client: _Client | None = None
+    earlier: dict[int, _Client] = field(default_factory=dict)
     software: str = UNKNOWN
     software_version: str = UNKNOWN
     address: str = ""
@@ -206,6 +211,7 @@ class Examiner:
         for connection in self._connections.values():
             connection.asked = None
         for client in self._clients.values():
+            client.is_whole = False
             for one in client.rules:
                 one.forget()
 
@@ -226,10 +232,14 @@ class Examiner:
         elif request.software != UNKNOWN:
             connection.software, connection.software_version = request.software, request.software_version
         request.is_first = connection.requests == 1 and connection.was_opened and request.software == UNKNOWN
+        before = connection.client
         client = connection.client = self._client(request, connection)
+        if before is not None and before is not client:
+            connection.earlier[before.number] = before
         if client is None:
             self.unexamined += 1
             return
+        client.is_whole = request.client_is_whole = client.is_whole and connection.was_opened
         connection.asked = request
         if request.key == PRODUCE:
             leave_records(request)
@@ -250,7 +260,10 @@ class Examiner:
                 return found
         connection.address = event.address
         host = event.address.rpartition(":")[0]
-        who = Who(event.client_id, connection.software, connection.software_version, host)
+        return self._known(Who(event.client_id, connection.software, connection.software_version, host))
+
+    def _known(self, who: Who) -> _Client | None:
+        """Returns a client, which may be a new one; None if there are too many."""
         found = self._clients.get(who)
         if found is None and len(self._clients) < CLIENTS_MAX:
             found = self._add(who)
@@ -305,15 +318,20 @@ class Examiner:
         if connection.client is None:
             host = refused.address.rpartition(":")[0]
             who = Who(None, connection.software, connection.software_version, host)
-            connection.client = self._clients.get(who) or self._add(who)
+            connection.client = self._known(who)
+        if connection.client is None:
+            self.unexamined += 1
+            return
         for one in connection.client.rules:
             one.refused(refused)
 
     def _closed(self, closed: Closed) -> None:
         connection = self._connections.pop(closed.connection, None)
-        if connection is not None and connection.client is not None:
-            closed.idle_us = closed.mono_us - connection.used_us
-            for call in connection.client.closings:
+        if connection is None or connection.client is None:
+            return
+        closed.idle_us = closed.mono_us - connection.used_us
+        for client in {**connection.earlier, connection.client.number: connection.client}.values():
+            for call in client.closings:
                 call(closed)
 
     def report(self) -> Iterator[ClientReport]:

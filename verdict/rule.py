@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar, Final, Literal, TypeVar
 
 from ..protocol import schema
@@ -41,6 +42,7 @@ FAILURES_MAX: Final = 3  # that a rule keeps with their evidence, for each clien
 MESSAGE_CHARACTERS_MAX: Final = 400
 KEPT_BYTES_MAX: Final = 2048  # of a message that is kept as evidence as it is
 STATES_MAX: Final = 10_000
+LATEST_MAX: Final = 10
 R = TypeVar("R", bound="type[Rule]")
 K = TypeVar("K")
 V = TypeVar("V")
@@ -57,6 +59,11 @@ class Recent(OrderedDict[K, V]):
         if len(self) > STATES_MAX:
             self.popitem(last=False)
             self.has_forgotten = True
+
+
+def latest(found: Recent[K, V]) -> list[V]:
+    """What was set last, in its order: no more than evidence needs."""
+    return [*islice(reversed(found.values()), LATEST_MAX)][::-1]
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,18 @@ def test_the_exit_code_says_what_was_found(trace: tuple[Broker, Path], tmp_path:
     assert run(str(file), "--live", broker.lab_url).exit_code == 2
     assert run(str(file), "--run", "true").exit_code == 2
     assert run("--live", "http://127.0.0.1:1").exit_code == 3
+    assert run("http://127.0.0.1:1").exit_code == 3
+    missing = run(f"{broker.lab_url}/v1/traces/77")
+    assert (missing.exit_code, missing.stderr) == (2, "ottla: there is no trace 77\n")
+
+
+def test_a_broker_that_has_begun_no_verdict_is_not_one_whose_clients_failed() -> None:
+    with Broker() as broker:
+        refused = run("--live", broker.lab_url)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        refused = run(broker.lab_url)
+        words = "the broker writes no trace: ottla lab call start_trace begins one"
+        assert (refused.exit_code, refused.stderr) == (2, f"ottla: {words}\n")
 
 
 def test_the_report_is_written_as_a_page_and_as_a_badge(trace: tuple[Broker, Path], tmp_path: Path) -> None:

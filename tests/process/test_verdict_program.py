@@ -15,6 +15,8 @@ from ottla.testing import Broker
 from ..support.poll import until
 from ..support.wire import Wire
 
+pytestmark = pytest.mark.long
+
 EXCHANGES = 500
 
 

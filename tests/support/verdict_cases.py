@@ -119,7 +119,7 @@ def fetched(
 ) -> None:
     r, a = m.FetchRequest, m.FetchResponse
     one = r.FetchPartition(partition=0, fetch_offset=offset, current_leader_epoch=int(given.get("leader_epoch", 3)))
-    one.partition_max_bytes = 1000
+    one.partition_max_bytes, one.last_fetched_epoch = 1000, int(given.get("fetched_epoch", -1))
     topics = [r.FetchTopic(topic_id=TOPIC_ID, partitions=[one])]
     request = r(session_id=session, session_epoch=epoch, topics=topics)
     got = a.PartitionData(partition_index=0, error_code=code)
@@ -157,6 +157,11 @@ def session_closed(s: Script, right: bool) -> None:
     if right:
         fetched(s, -1, 9)
     s.closes()
+    if right:  # over another connection its broker does not answer any more
+        fetched(s, connection=2)
+        s.asks("Fetch", 13, m.FetchRequest(session_id=9, session_epoch=1, max_wait_ms=500), lost=True, connection=2)
+        s.waits(30_000)
+        s.closes(2)
 
 
 @case("KIP-227.only-changes")
@@ -187,9 +192,10 @@ def produced(
     s.asks("Produce", version, request, reply, after_ms=after_ms, waiting=waiting, connection=connection)
 
 
-def initialized(s: Script, transactional_id: str | None = None) -> None:
+def initialized(s: Script, transactional_id: str | None = None, connection: int = 1) -> None:
     reply = m.InitProducerIdResponse(producer_id=7, producer_epoch=0)
-    s.asks("InitProducerId", 4, m.InitProducerIdRequest(transactional_id=transactional_id), reply)
+    request = m.InitProducerIdRequest(transactional_id=transactional_id)
+    s.asks("InitProducerId", 4, request, reply, connection=connection)
 
 
 @case("KIP-98.sequences-in-order")
@@ -214,6 +220,7 @@ def epoch_bumped(s: Script, right: bool) -> None:
 
 @case("KIP-98.init-first")
 def init_first(s: Script, right: bool) -> None:
+    s.opens()
     initialized(s, "tx")
     produced(s, records(0, producer_id=7 if right else 8, transactional=True), version=12)
 
@@ -411,9 +418,9 @@ def share_beat(
     s.asks("ShareGroupHeartbeat", 1, request, reply, after_ms=3000)
 
 
-def share_fetched(s: Script, epoch: int) -> None:
-    request = m.ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=epoch)
-    s.asks("ShareFetch", 1, request, m.ShareFetchResponse())
+def share_fetched(s: Script, epoch: int, connection: int = 1, lost: bool = False) -> None:
+    request = m.ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=epoch, max_wait_ms=500)
+    s.asks("ShareFetch", 1, request, m.ShareFetchResponse(), connection=connection, lost=lost)
 
 
 @case("KIP-932.session-epochs")
@@ -430,3 +437,8 @@ def share_session_closed(s: Script, right: bool) -> None:
     if right:
         share_fetched(s, -1)
     s.closes()
+    if right:
+        share_fetched(s, 0, connection=2)
+        share_fetched(s, 1, connection=2, lost=True)
+        s.waits(30_000)
+        s.closes(2)

@@ -216,24 +216,32 @@ def asks_for_end(s: Script) -> None:
 # telemetry
 
 
-def subscribed(s: Script) -> None:
+def subscribed(s: Script, connection: int = 1) -> None:
     reply = m.GetTelemetrySubscriptionsResponse(
         client_instance_id=INSTANCE, subscription_id=5, push_interval_ms=10_000, accepted_compression_types=[4]
     )
-    s.asks("GetTelemetrySubscriptions", 0, m.GetTelemetrySubscriptionsRequest(), reply)
+    s.asks("GetTelemetrySubscriptions", 0, m.GetTelemetrySubscriptionsRequest(), reply, connection=connection)
 
 
 def pushes(
-    s: Script, instance: bytes = INSTANCE, subscription: int = 5, codec: int = 4, after_ms: float = 9000, code: int = 0
+    s: Script,
+    instance: bytes = INSTANCE,
+    subscription: int = 5,
+    codec: int = 4,
+    after_ms: float = 9000,
+    code: int = 0,
+    connection: int = 1,
 ) -> None:
     request = m.PushTelemetryRequest(
         client_instance_id=instance, subscription_id=subscription, compression_type=codec, metrics=b"m"
     )
-    s.asks("PushTelemetry", 0, request, m.PushTelemetryResponse(error_code=code), after_ms=after_ms)
+    reply = m.PushTelemetryResponse(error_code=code)
+    s.asks("PushTelemetry", 0, request, reply, after_ms=after_ms, connection=connection)
 
 
 @case("KIP-714.instance-id-kept")
 def instance_id_kept(s: Script, right: bool) -> None:
+    s.opens()
     subscribed(s)
     pushes(s, instance=INSTANCE if right else bytes(16))
 
@@ -277,6 +285,7 @@ def acks_all(s: Script, right: bool) -> None:
 
 @case("KIP-98.producer-id-own")
 def producer_id_own(s: Script, right: bool) -> None:
+    s.opens()
     initialized(s)
     produced(s, records(0, producer_id=7 if right else 8))
 
@@ -353,8 +362,10 @@ def aborts_after_abortable(s: Script, right: bool) -> None:
 @case("KIP-1050.fatal-stops")
 def fatal_stops(s: Script, right: bool) -> None:
     ended(s, code=Errors.INVALID_TXN_STATE)
+    writes(s)  # may have been sent before that arrived
     if not right:
-        writes(s)
+        s.waits(1000)
+        writes(s, 1)
 
 
 @case("KIP-890.epoch-taken")

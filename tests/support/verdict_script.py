@@ -42,6 +42,7 @@ class Script:
         self.lines: list[dict[str, Any]] = []
         self._us = 0
         self._exchange = 0
+        self._asked: dict[str, Any] = {}
 
     def _add(self, event: Event, line: dict[str, Any]) -> None:
         self.events.append(event)
@@ -89,14 +90,19 @@ class Script:
         event = Request(*self._at(connection, after_ms), address=ADDRESS, **who, size=self._size, message=given)
         text = json_writer(f"{api}Request", version, NO_MASKS)(given)
         self._add(event, {"event": "request", "peer": ADDRESS, **who, "size": self._size, "message": json.loads(text)})
-        if lost:
-            return
-        answered = _decoded(f"{api}Response", version, reply) if reply is not None else None
+        self._asked = {"connection": connection, **who}
+        if not lost:
+            self.answers(reply, waiting)
+
+    def answers(self, reply: Struct | None, waiting: list[int] | None = None) -> None:
+        """The reply to what was asked last."""
+        name, version, connection = f"{self._asked['api']}Response", self._asked["version"], self._asked["connection"]
+        answered = _decoded(name, version, reply) if reply is not None else None
         throttle_time_ms = getattr(answered, "throttle_time_ms", 0)
         at = self._at(connection, 1)
         self.events.append(Reply(*at, self._exchange, self._size, throttle_time_ms, answered, waiting=waiting))
-        text = "null" if reply is None else json_writer(f"{api}Response", version, NO_MASKS)(answered)
-        line = {"event": "reply", "at_ms": at[1], "mono_us": at[2], "connection": connection, **who}
+        text = "null" if reply is None else json_writer(name, version, NO_MASKS)(answered)
+        line = {"event": "reply", "at_ms": at[1], "mono_us": at[2], **self._asked}
         more = {} if waiting is None else {"waiting": waiting}
         self.lines.append({**line, "size": self._size, **more, "message": json.loads(text)})
 

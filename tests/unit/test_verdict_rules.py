@@ -29,6 +29,7 @@ def test_every_rule_has_a_client_that_keeps_it_and_one_that_breaks_it() -> None:
     assert not set(IDS) ^ set(CASES), f"write both into one of {[one.__name__ for one in WITH_CASES]}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("id", IDS)
 def test_a_client_that_keeps_a_rule_passes_it(id: str) -> None:
     script = Script()
@@ -37,6 +38,7 @@ def test_a_client_that_keeps_a_rule_passes_it(id: str) -> None:
     assert (found["outcome"], found["failures"]) == ("passed", [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("id", IDS)
 def test_a_client_that_breaks_a_rule_fails_it_with_the_frames_that_show_it(id: str) -> None:
     script = Script()
@@ -50,6 +52,7 @@ def test_a_client_that_breaks_a_rule_fails_it_with_the_frames_that_show_it(id: s
     assert numbers == sorted(numbers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("id", IDS)
 def test_a_rule_does_not_need_the_large_messages_of_its_evidence(id: str) -> None:
     small, large = Script(), Script(size=KEPT_BYTES_MAX + 1)
@@ -172,6 +175,7 @@ def test_a_fetch_on_another_connection_may_be_on_its_way_when_the_end_is_told(
     assert script.rule("KIP-320.truncation-found")["outcome"] == outcome
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("id", IDS)
 def test_a_rule_is_not_exercised_by_a_client_that_does_nothing_of_it(id: str) -> None:
     script = Script()
@@ -190,6 +194,7 @@ def test_what_is_declared_of_a_rule_is_complete(id: str) -> None:
     assert about.why.endswith(".")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("is_right", [True, False])
 def test_what_a_rule_is_spared_changes_nothing(id: str, is_right: bool, monkeypatch: pytest.MonkeyPatch) -> None:

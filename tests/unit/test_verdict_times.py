@@ -45,6 +45,7 @@ def _outcome(rule: Any) -> object:
     return rule["outcome"], rule["kept"], rule["failed"]
 
 
+@pytest.mark.long
 def test_the_rules_that_measure_time_are_known() -> None:
     assert changed() == measuring()
 

@@ -342,7 +342,8 @@ class ProtocolSent(Joined):
         if known is None or request.version < TOLD_SINCE:
             return
         synced, joined = known
-        if (synced.protocol_type, synced.protocol_name) == joined.protocol:
+        kind, name = joined.protocol  # JoinGroup has a type since version 7
+        if synced.protocol_name == name and kind in (None, synced.protocol_type):
             self.kept()
         else:
             words = (

@@ -124,18 +124,17 @@ class StaticStays(Rule):
 
 @dataclass(slots=True)
 class _Life:
-    """When a member was last heard of."""
+    """When a member was answered last; None while it waits for a reply, which may take long, or be lost."""
 
     session_us: int
     last: Request
-    at_us: int
+    at_us: int | None
 
 
 @rule(
     "KIP-62.heartbeats-in-time",
     "classic-group",
     apis=("JoinGroup", "SyncGroup", "Heartbeat"),
-    needs=Needs(asks=("Heartbeat", "JoinGroup"), answers=("JoinGroup", "SyncGroup")),
     source="KIP-62",
     why="A member that is not heard of for a session is removed, and its partitions go to others.",
 )
@@ -152,25 +151,30 @@ class HeartbeatsInTime(Rule):
             session_us = joined.session_timeout_ms * 1000
             self._lives[joined.group_id, found.member_id] = _Life(session_us, request, reply.mono_us)
             return
-        synced = request.of(m.SyncGroupRequest)
-        life = self._lives.get((synced.group_id, synced.member_id)) if synced is not None else None
-        if life is not None:  # a follower waits for its leader, and may do so for longer
+        life = self._life(request)
+        if life is not None and reply.message is not None:
             life.at_us = reply.mono_us
 
     def asked(self, request: Request) -> None:
-        found = request.message
-        if not isinstance(found, m.HeartbeatRequest | m.JoinGroupRequest):
-            return
-        life = self._lives.get((found.group_id, found.member_id))
+        life = self._life(request)
         if life is None:
             return
-        silent_us = request.mono_us - life.at_us
+        if life.at_us is not None:
+            self._judge(life, request, request.mono_us - life.at_us)
+        life.last, life.at_us = request, None
+
+    def _judge(self, life: _Life, request: Request, silent_us: int) -> None:
         if silent_us <= life.session_us:
             self.kept()
         else:
             words = f"nothing for {silent_us // 1000} ms; the session timeout is {life.session_us // 1000} ms"
             self.fail(words, life.last, request)
-        life.last, life.at_us = request, request.mono_us
+
+    def _life(self, request: Request) -> _Life | None:
+        found = request.message
+        if not isinstance(found, m.HeartbeatRequest | m.JoinGroupRequest | m.SyncGroupRequest):
+            return None
+        return self._lives.get((found.group_id, found.member_id))
 
 
 @rule(
@@ -262,6 +266,8 @@ class LeavesAtClose(Rule):
                 self._members[at] = _Stay(request, can_leave=False)
 
     def closed(self, closed: Closed) -> None:
+        if closed.by == "broker":  # a client that goes then may know no coordinator
+            return
         for at, stay in list(self._members.items()):
             if stay.last.connection == closed.connection and stay.can_leave:
                 self._gone[at] = stay.last, closed

@@ -49,7 +49,9 @@ def member_of(request: Request, reply: Reply) -> Member | None:
 
 
 class EpochEchoed(Rule):
-    """A member sends the epoch of the last reply, 0 to join, or -1 to leave."""
+    """A member sends the epoch of the last reply, 0 to join, or -1 to leave. A reply can be lost with its connection:
+    over another one the epoch before is right, too.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,9 +71,10 @@ class EpochEchoed(Rule):
         given = self._epochs.get((beat.group_id, beat.member_id)) if beat is not None else None
         if beat is None or given is None or beat.member_epoch <= 0:
             return
+        before = beat_of(given[1])
         if beat.member_epoch == given[0]:
             self.kept()
-        else:
+        elif request.connection == given[1].connection or before is None or beat.member_epoch != before.member_epoch:
             self.fail(f"epoch {beat.member_epoch}, and the reply had {given[0]}", given[1], given[2], request)
 
 
@@ -146,6 +149,8 @@ class Leaves(Rule):
             self._members[at] = request
 
     def closed(self, closed: Closed) -> None:
+        if closed.by == "broker":  # a client that goes then may know no coordinator, too
+            return
         for at, request in list(self._members.items()):
             if request.connection == closed.connection and at not in self._waits:
                 self._gone[at] = request, closed

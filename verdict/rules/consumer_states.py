@@ -38,20 +38,17 @@ class HeartbeatsInTime(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._beats: Recent[Member, tuple[int, Request, Reply]] = Recent()  # interval
+        self._beats: Recent[Member, tuple[int, Request, Reply]] = Recent()
+        """The interval that a reply had, until the next heartbeat: whose reply can be lost, and is awaited for long."""
 
     def answered(self, request: Request, reply: Reply) -> None:
         at, found = member_of(request, reply), answer_of(reply)
-        if at is None or found is None:
-            return
-        if found.error_code or found.member_epoch <= 0:
-            self._beats.pop(at, None)
-        else:
+        if at is not None and found is not None and not found.error_code and found.member_epoch > 0:
             self._beats[at] = found.heartbeat_interval_ms, request, reply
 
     def asked(self, request: Request) -> None:
         beat = beat_of(request)
-        last = self._beats.get((beat.group_id, beat.member_id)) if beat is not None else None
+        last = self._beats.pop((beat.group_id, beat.member_id), None) if beat is not None else None
         if beat is None or last is None or beat.member_epoch < 0:
             return
         silent_us = request.mono_us - last[2].mono_us

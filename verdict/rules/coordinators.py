@@ -10,6 +10,7 @@ from ..replies import errors_of
 from ..rule import Needs, Rule, rule
 
 ERRORS_MAX: Final = 5
+ON_THEIR_WAY_US: Final = 500_000  # in which requests come that were sent before the first error arrived
 MOVED: Final = (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -41,10 +42,11 @@ class CoordinatorFoundAgain(Rule):
     def answered(self, request: Request, reply: Reply) -> None:
         if request.api == "FindCoordinator" or not any(one in MOVED for one in errors_of(reply)):
             return
-        self._count += 1
         if self._first is None:
-            self._first = request, reply
-        elif self._count >= ERRORS_MAX:
+            self._count, self._first = 1, (request, reply)
+        elif request.mono_us - self._first[1].mono_us >= ON_THEIR_WAY_US:
+            self._count += 1
+        if self._count >= ERRORS_MAX:
             words = f"{self._count} requests that the broker does not coordinate, and no FindCoordinator"
             self.fail(words, *self._first, request, reply)
             self._count, self._first = 0, None

@@ -20,6 +20,12 @@ SESSION_LOST: Final = (
     Errors.FETCH_SESSION_TOPIC_ID_ERROR,
 )
 EPOCH_MAX: Final = 0x7FFFFFFF
+LATE_US: Final = 5_000_000  # of a reply
+
+
+def overdue_us(request: Request, max_wait_ms: int) -> int:
+    """When a client may give up that waits for the reply to a request, and close the connection."""
+    return request.mono_us + max_wait_ms * 1000 + LATE_US
 
 
 def after(epoch: int) -> int:
@@ -82,18 +88,21 @@ class SessionClosed(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._open: dict[int, tuple[int, Request]] = {}  # by connection
+        self._due_us: dict[int, int] = {}  # when the reply that a connection waits for is overdue
 
     def asked(self, request: Request) -> None:
         found = request.of(m.FetchRequest)
-        if found is None or found.session_epoch != FINAL_EPOCH:
+        if found is None:
             return
-        if self._open.pop(request.connection, None) is not None:
+        self._due_us[request.connection] = overdue_us(request, found.max_wait_ms)
+        if found.session_epoch == FINAL_EPOCH and self._open.pop(request.connection, None) is not None:
             self.kept()
 
     def answered(self, request: Request, reply: Reply) -> None:
         found = reply.of(m.FetchResponse)
         if found is None:
             return
+        self._due_us.pop(request.connection, None)
         if found.session_id and not found.error_code:
             asked = request.of(m.FetchRequest)
             if asked is not None and asked.session_epoch != FINAL_EPOCH:
@@ -103,7 +112,8 @@ class SessionClosed(Rule):
 
     def closed(self, closed: Closed) -> None:
         left = self._open.pop(closed.connection, None)
-        if left is not None:
+        due_us = self._due_us.pop(closed.connection, closed.mono_us)
+        if left is not None and closed.by != "broker" and closed.mono_us <= due_us:  # it has not gone: its broker has
             self.fail(f"the connection was closed with session {left[0]} open", left[1], closed)
 
 
@@ -151,7 +161,8 @@ class OnlyChanges(Rule):
 
 
 def _state(one: m.FetchRequest.FetchPartition) -> tuple[int, ...]:
-    return one.fetch_offset, one.log_start_offset, one.current_leader_epoch, one.partition_max_bytes
+    epochs = one.current_leader_epoch, one.last_fetched_epoch
+    return one.fetch_offset, one.log_start_offset, *epochs, one.partition_max_bytes
 
 
 @rule(
@@ -306,6 +317,9 @@ class TruncationFound(Rule):
         if found is not None and found.session_epoch > 0:  # it reads what it does not name where it was (KIP-227)
             for key in [key for key, end in self._ends.items() if end[1].connection == request.connection]:
                 del self._ends[key]
+
+    def closed(self, closed: Closed) -> None:
+        self._waiting.pop(closed.connection, None)
 
     def _may_be_early(
         self, at: tuple[str, int], offset: int, end: tuple[int, Request, Reply], request: Request

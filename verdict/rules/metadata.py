@@ -6,7 +6,7 @@ from typing import Final
 
 from ...protocol import messages as m
 from ...protocol.errors import Errors
-from ..events import Closed, Reply, Request
+from ..events import Reply, Request
 from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, rule
 
@@ -102,8 +102,8 @@ class LeaderEpochSent(Rule):
 @rule(
     "KIP-516.topic-id-known",
     "basic",
-    apis=("ApiVersions", "Metadata", "DescribeTopicPartitions", "Fetch", "Produce"),
-    needs=Needs(answers=("Metadata", "DescribeTopicPartitions")),
+    apis=("Metadata", "DescribeTopicPartitions", "Fetch", "Produce"),
+    needs=Needs(asks=("Fetch", "Produce"), answers=("Metadata", "DescribeTopicPartitions")),
     source="KIP-516",
     why="A topic that was created again under its name has another id; only metadata has the right one.",
 )
@@ -113,7 +113,6 @@ class TopicIdKnown(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._ids: Recent[bytes, None] = Recent()
-        self._begun: set[int] = set()  # connections that were seen from their first request on
 
     def answered(self, request: Request, reply: Reply) -> None:
         found = reply.message
@@ -123,9 +122,7 @@ class TopicIdKnown(Rule):
 
     def asked(self, request: Request) -> None:
         found = request.message
-        if request.is_first:
-            self._begun.add(request.connection)
-        if request.connection not in self._begun or self._ids.has_forgotten:
+        if not request.client_is_whole or self._ids.has_forgotten:
             return
         topics: list[bytes]
         if isinstance(found, m.FetchRequest):
@@ -139,9 +136,6 @@ class TopicIdKnown(Rule):
                 self.kept()
             else:
                 self.fail(f"{request.api} of topic {bytes(topic_id).hex()}, which no metadata had", request)
-
-    def closed(self, closed: Closed) -> None:
-        self._begun.discard(closed.connection)
 
 
 @rule(

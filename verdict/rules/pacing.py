@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
+from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
 from ..replies import errors_of
@@ -90,10 +92,11 @@ class BackOff(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._failing: Recent[tuple[int, int], tuple[int, Request, Reply]] = Recent()  # by connection and API
+        self._failing: Recent[tuple[int, int, str], tuple[int, Request, Reply]] = Recent()
+        """By connection, API, and what it is asked for."""
 
     def answered(self, request: Request, reply: Reply) -> None:
-        at = request.connection, request.key
+        at = request.connection, request.key, _subject(request)
         errors = errors_of(reply)
         if not errors or not any(code in WAITS_AFTER for code in errors):
             if self._failing:
@@ -112,3 +115,21 @@ class BackOff(Rule):
                 self.fail(words, before[1], before[2], request)
                 repeats = 0
         self._failing[at] = repeats, request, reply
+
+
+def _subject(request: Request) -> str:
+    """The groups, the partitions or the transactional id that a request is about: clients ask for several, one after
+    the other.
+    """
+    found = request.message
+    if isinstance(found, m.ListOffsetsRequest):
+        named = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in found.topics]
+        return str(crc32(repr(named).encode()))
+    if isinstance(found, m.FindCoordinatorRequest):
+        return " ".join((found.key, *found.coordinator_keys))
+    if isinstance(found, m.OffsetFetchRequest):
+        return " ".join((found.group_id, *(one.group_id for one in found.groups)))
+    for name in ("group_id", "transactional_id"):
+        if hasattr(found, name):
+            return str(getattr(found, name))
+    return ""

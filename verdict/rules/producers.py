@@ -8,7 +8,7 @@ from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import BatchHead, Closed, Reply, Request, batches
 from ..replies import partition_errors
-from ..rule import Needs, Recent, Rule, rule
+from ..rule import Needs, Recent, Rule, latest, rule
 from .idempotence import Place
 
 ALL: Final = -1
@@ -91,14 +91,14 @@ class ProducerIdOwn(Rule):
         if request.api == "InitProducerId":
             self._has_begun = self._has_begun or request.is_first
             return
-        if not self._has_begun or self._given.has_forgotten:
+        if not self._has_begun or not request.client_is_whole or self._given.has_forgotten:
             return
         for producer_id in {head.producer_id: None for _, _, head in batches(request) if not head.is_transactional}:
             if producer_id in self._given:
                 self.kept()
             else:
                 words = f"producer id {producer_id}, which no InitProducerId gave to this client"
-                self.fail(words, *self._given.values(), request)
+                self.fail(words, *latest(self._given), request)
 
 
 @rule(

@@ -91,7 +91,7 @@ class MetadataFirst(Rule):
             self._begun.discard(request.connection)
             if self._has_metadata:
                 self.kept()
-            else:
+            elif request.client_is_whole:
                 self.fail(f"{request.api} and no Metadata before", request)
 
     def closed(self, closed: Closed) -> None:

@@ -50,6 +50,8 @@ class InstanceIdKept(Subscribed):
         instance = bytes(found.client_instance_id)
         if not self.given or self.given.has_forgotten or (instance == NO_ID and not is_push):
             return
+        if not request.client_is_whole:  # another one of its name may have been there before
+            return
         if instance in self.given:
             self.kept()
         else:

@@ -9,6 +9,7 @@ from ...protocol.errors import Errors
 from ..events import Reply, Request, batches
 from ..replies import errors_of, partition_errors
 from ..rule import Needs, Recent, Rule, rule
+from .coordinators import ON_THEIR_WAY_US
 from .idempotence import Place
 from .producers import place
 from .transactions import PRODUCE_ADDS, TRANSACTIONAL, producer_of
@@ -87,8 +88,9 @@ class FatalStops(Rule):
     def asked(self, request: Request) -> None:
         for producer in writers_of(request) if self._fatal else ():
             found = self._fatal.get(producer)
-            if found is not None:
-                self.fail(f"{request.api} of producer {producer} after a fatal error", *found, request)
+            if found is None or (request.api == "Produce" and request.mono_us - found[1].mono_us < ON_THEIR_WAY_US):
+                continue
+            self.fail(f"{request.api} of producer {producer} after a fatal error", *found, request)
 
 
 @rule(

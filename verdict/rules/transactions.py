@@ -9,7 +9,7 @@ from ...protocol.errors import Errors
 from ...protocol.structs import Struct
 from ..events import Reply, Request, batches
 from ..replies import errors_of
-from ..rule import Needs, Recent, Rule, rule
+from ..rule import Needs, Recent, Rule, latest, rule
 
 PRODUCE_ADDS: Final = 12  # version of Produce that adds its partitions to the transaction (KIP-890)
 COMMIT_ADDS: Final = 5  # version of TxnOffsetCommit that adds its group
@@ -66,9 +66,9 @@ class InitFirst(InTransaction):
         for producer_id in sorted(transactional):
             if producer_id in self.known:
                 self.kept()
-            elif self._has_begun:
+            elif self._has_begun and request.client_is_whole:
                 words = f"{request.api} with producer id {producer_id}, which no InitProducerId gave to this client"
-                self.fail(words, *self.known.values(), request)
+                self.fail(words, *latest(self.known), request)
 
 
 @rule(
@@ -238,8 +238,8 @@ class OwnEpochNamed(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._has: Recent[tuple[int, str], tuple[int, int, Request, Reply]] = Recent()
-        """Producer id and epoch, by connection and transactional id."""
+        self._has: Recent[str, tuple[int, int, Request, Reply]] = Recent()
+        """Producer id and epoch, by transactional id, as the last reply gave them."""
 
     def answered(self, request: Request, reply: Reply) -> None:
         asked, found = request.message, reply.message
@@ -249,14 +249,14 @@ class OwnEpochNamed(Rule):
             return
         if found.producer_id >= 0 and asked.transactional_id:
             has = found.producer_id, found.producer_epoch, request, reply
-            self._has[request.connection, asked.transactional_id] = has
+            self._has[asked.transactional_id] = has
 
     def asked(self, request: Request) -> None:
         asked = request.of(m.InitProducerIdRequest)
         if asked is None or asked.producer_id < 0 or not asked.transactional_id:
             return
-        has = self._has.get((request.connection, asked.transactional_id))
-        if has is None:
+        has = self._has.get(asked.transactional_id)
+        if has is None or has[2].connection != request.connection:  # another producer can have the last one
             return
         if (asked.producer_id, asked.producer_epoch) == has[:2]:
             self.kept()
