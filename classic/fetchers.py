@@ -80,11 +80,11 @@ class Fetching:
             return wanted
         left = []
         for one in wanted:
-            leader = self._cluster.leaders(one.place.topic).get(one.place.partition, -1)
-            if leader < 0:
+            try:
+                address = self._cluster.address_of(self._cluster.leaders(one.place.topic).get(one.place.partition, -1))
+            except BrokerUnreachable:  # there is no leader, or one that no broker has an address of
                 left.append(one)
                 continue
-            address = self._cluster.address_of(leader)
             if address not in self._fetchers:
                 self._fetchers[address] = _Fetcher(self, self._config, self._cluster.new_connection(address))
                 self._fetchers[address].start()

@@ -141,23 +141,32 @@ class _Sender(threading.Thread, Generic[K, V]):
 
     def run(self) -> None:
         batch: list[ProducerData[K, V]] = []
-        due_s = self._next_due_s()
+        messages, due_s = 0, self._next_due_s()
         while True:
             try:
                 data = self._queue.get(timeout=max(0.0, due_s - time.monotonic()))
             except queue.Empty:
-                batch += self._callbacks.after_dequeuing_existing_data(None)
+                batch += self._dequeued(None)
             else:
                 if data is None:
                     break
-                batch += self._callbacks.after_dequeuing_existing_data(data)
-                if sum(len(one.data) for one in batch) < self._config.batch_size:
+                came = self._dequeued(data)
+                batch += came
+                messages += sum(len(one.data) for one in came)
+                if messages < self._config.batch_size:
                     continue
             self._send(batch)
-            batch, due_s = [], self._next_due_s()
+            batch, messages, due_s = [], 0, self._next_due_s()
         self._send(batch)
         self._send(self._callbacks.last_batch_before_close())
         self._callbacks.close()
+
+    def _dequeued(self, data: ProducerData[K, V] | None) -> list[ProducerData[K, V]]:
+        try:
+            return self._callbacks.after_dequeuing_existing_data(data)
+        except Exception:  # without this thread, whoever sends or closes would wait for room in the queue for ever
+            _log.exception("an entry of the queue is lost")
+            return []
 
     def _next_due_s(self) -> float:
         return time.monotonic() + self._config.queue_time_ms / 1000

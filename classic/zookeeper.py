@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +17,9 @@ from kazoo.exceptions import (
     OperationTimeoutError,
     SessionExpiredError,
 )
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
-from ..protocol.zookeeper_json import Malformed
 from ..protocol.zookeeper_paths import BROKER_IDS, broker_path
 from ..protocol.zookeeper_values import (
     BrokerRegistration,
@@ -27,14 +28,17 @@ from .balance.operations import Children, Create, Delete, Get, Lost, Node, Opera
 from .cluster import Address
 from .errors import BrokerUnreachable
 
+_log = logging.getLogger(__name__)
 CONNECT_S = 6.0
 
 
 def brokers_of(connect: str) -> list[Address]:
-    """Returns where the registered brokers listen, by a session of its own. Raises BrokerUnreachable, and kazoo's
-    errors if there is no ZooKeeper.
-    """
-    with ZooKeeper(connect, CONNECT_S, CONNECT_S) as found:
+    """Returns where the registered brokers listen, by a session of its own. Raises BrokerUnreachable."""
+    try:
+        zookeeper = ZooKeeper(connect, CONNECT_S, CONNECT_S)
+    except KazooTimeoutError:
+        raise BrokerUnreachable(f"no ZooKeeper at {connect} answers") from None
+    with zookeeper as found:
         return found.brokers()
 
 
@@ -55,7 +59,11 @@ class ZooKeeper:
         self._on_change = on_change
         self._is_expired = threading.Event()
         self._client.add_listener(self._state_changed)
-        self._client.start(timeout=connection_timeout_s)
+        try:
+            self._client.start(timeout=connection_timeout_s)
+        except BaseException:
+            self._client.close()
+            raise
 
     def close(self) -> None:
         """Ends the session, and with it the ephemeral nodes."""
@@ -87,18 +95,18 @@ class ZooKeeper:
     def _brokers(self) -> list[Address]:
         found = []
         for name in sorted(self._children(BROKER_IDS, None)):
-            node = self._get(broker_path(int(name)), None)
             try:
+                node = self._get(broker_path(int(name)), None)
                 place = BrokerRegistration.decode(node.value).plaintext if node else None
-            except Malformed:
+            except ValueError:  # of what is no broker, or written by something else
                 place = None
             if place is not None and place.host:
                 found.append((place.host, place.port))
         return found
 
     def do(self, operation: Operation) -> object:
-        """Raises Lost and SessionExpired; the latter also if the session ended meanwhile: then it is not known
-        in which one the operation was done.
+        """Raises Lost, also for what ZooKeeper refuses, such as without the right to do it; and SessionExpired, also if
+        the session ended meanwhile: then it is not known in which one the operation was done.
         """
         if self.take_expired():
             raise SessionExpired
@@ -108,6 +116,9 @@ class ZooKeeper:
             self.take_expired()
             raise SessionExpired from None
         except (ConnectionLoss, ConnectionClosedError, OperationTimeoutError, self._client.handler.timeout_exception):
+            raise Lost from None
+        except KazooException as error:
+            _log.error("ZooKeeper refuses %s: %s", operation, type(error).__name__)
             raise Lost from None
         if self.take_expired():
             raise SessionExpired

@@ -192,6 +192,14 @@ def controller_id(data: bytes | None) -> int:
         raise Malformed("the value does not name a controller") from None
 
 
+def controller_epoch(data: bytes | None) -> int:
+    """Returns how many controllers there were; 0 for an empty value. Raises Malformed."""
+    try:
+        return int((data or b"0").decode())
+    except ValueError:
+        raise Malformed("the value is not a number of controllers") from None
+
+
 def cluster_id(name: str) -> bytes:
     return encoded({"version": "1", "id": name})
 

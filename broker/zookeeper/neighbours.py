@@ -227,7 +227,7 @@ def _told(number: int, registration: BrokerRegistration) -> ToldBroker | None:
 def ask(at: EndPoint, frames: list[bytes]) -> list[bytes]:
     """Sends frames over a connection (`Ask`)."""
     replies = []
-    with closing(socket.create_connection((at.host or "localhost", at.port), TIMEOUT_SECONDS)) as connection:
+    with closing(_connection(at.host or "localhost", at.port)) as connection:
         for frame in frames:
             connection.sendall(frame)
             (size,) = struct.unpack(">i", _read(connection, 4))
@@ -235,6 +235,14 @@ def ask(at: EndPoint, frames: list[bytes]) -> list[bytes]:
                 raise OSError(f"a reply of {size} bytes")
             replies.append(_read(connection, size))
     return replies
+
+
+def _connection(host: str, port: int) -> socket.socket:
+    """Raises OSError, for a name that no host can have, too."""
+    try:
+        return socket.create_connection((host, port), TIMEOUT_SECONDS)
+    except UnicodeError as error:
+        raise OSError(f"{host} is not the name of a host: {error}") from None
 
 
 def _read(connection: socket.socket, size: int) -> bytes:

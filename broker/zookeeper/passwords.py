@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...protocol.java import java_length
+
 SALT_BYTES: Final = 256
 CBC, GCM = "AES/CBC/PKCS5PADDING", "AES/GCM/NOPADDING"
 CIPHERS: Final = (CBC, GCM)
@@ -113,7 +115,7 @@ def sealed(password: str, secret: str, how: Sealing) -> str:
         "cipherAlgorithm": how.cipher,
         "initializationVector": b64encode(vector).decode(),
         "keyFactoryAlgorithm": how.derivation,
-        "passwordLength": _java_length(password),
+        "passwordLength": java_length(password),
         "salt": b64encode(salt).decode(),
         "iterations": how.iterations,
     }
@@ -139,7 +141,7 @@ def opened(value: str, secret: str) -> str:
         )
         data = _decrypted(how, how.key(secret, salt), vector, encrypted)
         password = data.decode("utf-8", "surrogatepass")
-        if _java_length(password) != int(parts["passwordLength"]):
+        if java_length(password) != int(parts["passwordLength"]):
             raise Sealed("the length is another one")
     except (KeyError, ValueError, InvalidTag):
         raise Sealed("the password cannot be opened") from None
@@ -167,8 +169,3 @@ def _decrypted(how: Sealing, key: bytes, vector: bytes, encrypted: bytes) -> byt
     decryptor, unpadder = Cipher(algorithms.AES(key), modes.CBC(vector)).decryptor(), PKCS7(128).unpadder()
     padded = decryptor.update(encrypted) + decryptor.finalize()
     return unpadder.update(padded) + unpadder.finalize()
-
-
-def _java_length(text: str) -> int:
-    """Returns the length of a string as Java counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -83,7 +83,7 @@ class Rights:
         try:
             acls.check(self._image, _acl(entity, key))
         except (ApiError, KeyError):
-            return None
+            return None  # an entry that this broker cannot have stays there without effect
         return ""
 
     async def change(self, entity: Entity, changes: Mapping[str, str | None]) -> ApiError | None:

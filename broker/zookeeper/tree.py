@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -86,19 +87,13 @@ class Tree:
         self._is_new = self._first = True
 
     def read(self, client: KazooClient, now_ms: int) -> Seen:
-        """Reads what has changed. Raises what kazoo raises."""
+        """Reads what has changed. Raises what kazoo raises: what changed is not known then, before `again`."""
         is_new, self._is_new = self._is_new, False
         stale: set[str] = set()
-        try:
+        with suppress(Empty):  # all that have fired until now
             while True:
                 stale.add(self._fired.get_nowait())
-        except Empty:
-            pass
-        try:
-            return self._read(client, now_ms, is_new, stale)
-        except BaseException:
-            self._is_new = True
-            raise
+        return self._read(client, now_ms, is_new, stale)
 
     def _read(self, client: KazooClient, now_ms: int, is_new: bool, stale: set[str]) -> Seen:
         seen = Seen()
@@ -172,9 +167,9 @@ class Tree:
             for name, waiting in [(one, client.get_async(path_of(one), watch=watch)) for one in some]:
                 try:
                     data, stat = waiting.get()
-                    yield name, data, stat
                 except NoNodeError:
-                    continue
+                    continue  # it has gone since it was listed
+                yield name, data, stat
 
     def _asked(self, client: KazooClient, path: str) -> dict[tuple[str, int], tuple[int, ...]] | None:
         """Returns what a tool asks for in a node that it makes; None if there is none."""
@@ -253,7 +248,8 @@ class Changes:
             self._last = max(self._last, number)
             stat = client.exists(path)
             if stat is not None and stat.ctime < now_ms - CHANGES_KEPT_MS:
-                client.delete(path)
+                with suppress(NoNodeError):  # another broker has removed it meanwhile
+                    client.delete(path)
 
     def _number(self, name: str) -> int | None:
         """Returns the number of a change; None if the name is not one of a change."""

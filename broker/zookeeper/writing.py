@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -14,10 +15,12 @@ from ...protocol import zookeeper_paths as paths
 from ...protocol.zookeeper_json import Malformed
 from ...protocol.zookeeper_values import (
     TopicAssignment,
+    controller_epoch,
     controller_id,
     next_producer_id,
     producer_ids,
 )
+from ..config.config import ZooKeeperError
 from .found import Entity
 from .tree import PIPELINED
 
@@ -171,13 +174,13 @@ def _replace_topic(client: KazooClient, put: PutTopic) -> int:
         try:
             found = set(TopicAssignment.decode(before).partitions)
         except Malformed:
-            found = set()
+            found = set()  # nothing there that the broker could lose
         if not found <= put.known:
             raise Conflict(f"{put.path} has partitions that were not read yet")
         try:
             return int(client.set(put.path, put.data, version=stat.version).version)
         except BadVersionError:
-            continue
+            continue  # a tool was faster: what it wrote is looked at first
 
 
 def _replace_configs(client: KazooClient, puts: Sequence[PutConfig], written: Written) -> None:
@@ -196,7 +199,7 @@ def _remove_config(client: KazooClient, gone: RemoveConfig) -> None:
     except BadVersionError:
         raise Conflict(f"{path} was changed after it was read") from None
     except NoNodeError:
-        return
+        return  # a tool has removed it, too
 
 
 def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> list[Taken]:
@@ -205,19 +208,15 @@ def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> 
     """
     for path in held:
         if path not in wanted:
-            try:
+            with suppress(NoNodeError):  # it has gone with its session
                 client.delete(path)
-            except NoNodeError:
-                continue
     return [taken for path, data in wanted.items() if (taken := _hold(client, path, data)) is not None]
 
 
 def _hold(client: KazooClient, path: str, data: bytes) -> Taken | None:
-    try:
+    with suppress(NodeExistsError):  # whose it is says the node itself
         client.create(path, data, ephemeral=True, makepath=True)
         return None
-    except NodeExistsError:
-        pass
     try:
         before, stat = client.get(path)
         session, _ = client.client_id or (None, None)
@@ -231,19 +230,23 @@ def _hold(client: KazooClient, path: str, data: bytes) -> Taken | None:
 
 
 def next_controller_epoch(client: KazooClient) -> int:
-    """Counts the controllers, as each new one of Kafka does; returns the number of the new one."""
+    """Counts the controllers, as each new one of Kafka does; returns the number of the new one. Raises ZooKeeperError
+    if the number before is none.
+    """
     while True:
         try:
             before, stat = client.get(paths.CONTROLLER_EPOCH)
-            epoch = int(before or b"0") + 1
+            epoch = controller_epoch(before) + 1
             client.set(paths.CONTROLLER_EPOCH, b"%d" % epoch, version=stat.version)
             return epoch
         except NoNodeError:
-            try:
+            with suppress(NodeExistsError):  # another broker has made it meanwhile, and is counted first
                 client.create(paths.CONTROLLER_EPOCH, b"1")
                 return 1
-            except NodeExistsError:
-                continue
+        except BadVersionError:
+            continue  # another one was counted meanwhile
+        except Malformed as error:
+            raise ZooKeeperError(f"{paths.CONTROLLER_EPOCH}: {error}") from None
 
 
 def reserve_producer_ids(client: KazooClient, broker_id: int, next_id: int) -> None:
@@ -262,7 +265,7 @@ def reserve_producer_ids(client: KazooClient, broker_id: int, next_id: int) -> N
             client.set(paths.PRODUCER_IDS, data, version=stat.version)
             return
         except BadVersionError:
-            continue
+            continue  # another broker has taken ids meanwhile
 
 
 def foreign_controller(taken: Taken, own: Iterable[int]) -> int | None:

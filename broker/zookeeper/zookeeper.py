@@ -269,7 +269,7 @@ class ZooKeeper:
                 taken = await self._hold()
                 if taken is None or taken.path != paths.CONTROLLER:
                     await self._round()
-            except (*FAILURES, ApiError, OSError) as error:
+            except (*FAILURES, ApiError, OSError, ZooKeeperError) as error:
                 if not self._session.is_closing:
                     logger.warning("ZooKeeper: %r; it is tried again", error)
                 self._again()

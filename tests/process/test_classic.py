@@ -58,6 +58,7 @@ def everything(consumer: SimpleConsumer, topic: str, partition: int, max_size: i
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_messages_are_read_as_they_were_sent(broker: Broker, consumer: SimpleConsumer, codec: str) -> None:
     config = ProducerConfig(

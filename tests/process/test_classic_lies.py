@@ -25,6 +25,8 @@ from ..support import fuzz_earlier
 from ..support.fuzz import mutated
 from ..support.generate import Generator
 
+pytestmark = pytest.mark.long
+
 SEED = int(os.environ.get("OTTLA_SEED", "1"))
 SETS, REPLIES = 500, 100
 ANNOUNCED = (OSError, MalformedMessage, KafkaError, BrokerUnreachable)

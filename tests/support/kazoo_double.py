@@ -22,10 +22,13 @@ class Node:
     version: int = 0
     owner: int = 0
     created: int = 0
+    created_ms: int = 2**62  # never old
 
     @property
     def stat(self) -> SimpleNamespace:
-        return SimpleNamespace(version=self.version, ephemeralOwner=self.owner, ctime=2**62, czxid=self.created)
+        return SimpleNamespace(
+            version=self.version, ephemeralOwner=self.owner, ctime=self.created_ms, czxid=self.created
+        )
 
 
 class Waiting:

@@ -58,8 +58,11 @@ def test_a_batch_is_sent_when_it_has_batch_size_messages() -> None:
     with producer(handler) as made:
         for value in (b"a", b"b", b"c", b"d"):
             made.send(one(value))
-        assert handler.taken.acquire(timeout=60)
-    assert handler.batches == [[b"a", b"b", b"c"], [b"d"]]
+        made.send(ProducerData("t", [b"e", b"f"]))
+        made.send(one(b"g"))
+        for _ in range(2):
+            assert handler.taken.acquire(timeout=60)
+    assert handler.batches == [[b"a", b"b", b"c"], [b"d", b"e", b"f"], [b"g"]]
     assert handler.is_closed
 
 
@@ -122,6 +125,20 @@ def test_callbacks_see_and_change_what_passes() -> None:
     assert handler.batches == [[b"<a>", b"<a>"], [b"last>"]]
     assert callbacks.added == [True]
     assert callbacks.is_closed
+
+
+class Refusing(CallbackHandler[bytes, bytes]):
+    def after_dequeuing_existing_data(self, data: Data | None) -> list[Data]:
+        if data is not None and data.data == [b"bad"]:
+            raise ValueError("bad")
+        return super().after_dequeuing_existing_data(data)
+
+
+def test_a_callback_that_fails_does_not_stop_the_next() -> None:
+    handler = Handler()
+    with producer(handler, Refusing()) as made:
+        made.send(one(b"bad"), one(b"good"))
+    assert handler.batches == [[b"good"]]
 
 
 def test_a_closed_producer_refuses() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ottla.broker.emulation.releases import releases
 from ottla.broker.net.dispatch import Refused
+from ottla.broker.zookeeper.neighbours import ask
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 from ottla.protocol.update_metadata import ToldBroker, ToldPartition, error_of, request
@@ -199,6 +200,24 @@ def test_what_no_reply_can_name_is_left_out(
     assert w.broker.metrics.bugs == 0
 
 
+def test_one_whose_host_is_no_name_is_not_asked_and_the_others_are(
+    client: KazooDouble, kafka: Kafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Python cannot encode it, and does not call that an OSError."""
+
+    def asking(at: EndPoint, frames: list[bytes]) -> list[bytes]:
+        return ask(at, frames) if ".." in (at.host or "") else kafka.ask(at, frames)
+
+    w = started_beside(asking, client)
+    create(w, "t")
+    put(client, "/brokers/ids/0", {**AT, "host": "a..b"})
+    registers(client, w)
+    assert kafka.told == {("t", 0): 7}
+    assert 'broker 0 cannot be told of topics (OSError("a..b is not the name of a host' in caplog.text
+    assert w.broker.metrics.bugs == 0
+
+
+@pytest.mark.long
 def test_many_partitions_are_several_requests(client: KazooDouble, w: World, kafka: Kafka) -> None:
     create(w, "t", 2500)
     w.pass_ms(ROUNDS_MS)

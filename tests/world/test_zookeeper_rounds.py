@@ -154,6 +154,49 @@ def test_a_broker_of_kafka_that_becomes_the_controller_has_the_topics_to_itself(
     assert client.nodes["/brokers/ids/1"].value == other["/brokers/ids/1"]
 
 
+def test_an_old_change_that_another_broker_removes_first_ends_no_round(
+    client: KazooDouble, w: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each broker removes changes that are older than a quarter of an hour."""
+    old = f"{CHANGES}/config_change_0000000000"
+    client.before_write = lambda path: client.delete(path) if path == old and old in client.nodes else None
+    with client.tool():
+        client.nodes[old] = Node(b'{"version":2,"entity_path":"topics/t"}', created_ms=1)
+        tool_configures(client, "topics/t", {RETENTION: "5"})
+    w.pass_ms(ROUNDS_MS)
+    assert old not in client.nodes
+    assert here(w) == {"t": (1, {RETENTION: "5"})}
+    assert "tried again" not in caplog.text
+
+
+def test_a_number_of_controllers_that_is_none_is_said_until_a_tool_mends_it(
+    client: KazooDouble, w: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.lose()
+    client.find(expired=True)
+    client.nodes["/controller_epoch"].value = b"many"
+    w.pass_ms(ROUNDS_MS)
+    assert "/controller_epoch: the value is not a number of controllers" in caplog.text
+    assert w.broker.metrics.bugs == 0
+    client.nodes["/controller_epoch"].value = b"41"
+    w.pass_ms(ROUNDS_MS)
+    assert client.nodes["/controller_epoch"].value == b"42"
+
+
+def test_controllers_that_are_elected_at_once_have_different_numbers(client: KazooDouble, w: World) -> None:
+    others = [b"41"]
+
+    def elect(path: str) -> None:
+        if path == "/controller_epoch" and others:
+            client.set(path, others.pop())
+
+    client.before_write = elect
+    client.lose()
+    client.find(expired=True)
+    w.pass_ms(ROUNDS_MS)
+    assert client.nodes["/controller_epoch"].value == b"42"
+
+
 @pytest.mark.parametrize(
     ("release", "before", "after"),
     [
