@@ -96,11 +96,19 @@ def _headers(o: Opened, _: Place) -> pa.Array:
         empty = pa.StructArray.from_arrays([pa.array([], pa.string()), pa.array([], pa.binary())], ["key", "value"])
         return pa.ListArray.from_arrays(pa.array(np.zeros(n + 1, np.int32)), empty)
     h = o.headers
-    names = gathered(o.data, h.key_at, h.key_size, pa.binary()).cast(pa.string())
+    names = _text(gathered(o.data, h.key_at, h.key_size, pa.binary()))
     pairs = pa.StructArray.from_arrays(
         [names, gathered(o.data, h.value_at, h.value_size, pa.binary())], ["key", "value"]
     )
     return pa.ListArray.from_arrays(pa.array(h.first.astype(np.int32)), pairs)
+
+
+def _text(names: pa.Array) -> pa.Array:
+    """Returns names of headers as text. Bytes that are not UTF-8 are replaced, as consumers of Kafka do it."""
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([one.decode(errors="replace") for one in names.to_pylist()], pa.string())
 
 
 _RECORD_COLUMNS: dict[str, Maker] = {

@@ -157,7 +157,7 @@ def tell(report: Report, title: str, kind: str, out: str | None) -> int:
     for frame in report.kept:
         frame.unpersist()
     if written.where is not None:
-        click.echo(f"written to {os.path.abspath(written.where)}", err=True)
+        click.echo(f"written to {placed(written.where)}", err=True)
     if report.findings is not None:
         click.echo(f"{written.findings:,} findings" if written.findings else "clean", err=True)
     return FOUND if written.findings else 0
@@ -278,7 +278,7 @@ def export(directory: str, topic: str, out: str, offsets_per_batch: int, kind: s
 
         click.echo(
             f"{job.export(source.spark, source.path, topic, placed(out), offsets_per_batch):,} records written to "
-            f"{os.path.abspath(out)}",
+            f"{placed(out)}",
             err=True,
         )
         return 0
@@ -300,7 +300,7 @@ def diff(
     """Compare two request logs (`ottla.request.log`), or the records of two data directories, field by field."""
 
     def work() -> int:
-        if os.path.isdir(left) != os.path.isdir(right):
+        if len({"://" in path or os.path.isdir(path) for path in (left, right)}) > 1:  # a URL is of a directory
             raise ValueError("cannot compare a request log with a data directory")
         for path in (left, right):
             if "://" not in path and not os.path.exists(path):

@@ -101,7 +101,8 @@ class Slice:
     """A part of a segment's file that one task reads.
 
     `start` and `end` are hints, because the cleaner may rewrite the file. The slice contains the batches whose last
-    offset is in `batches_from` (included) to `batches_to` (excluded).
+    offset is in `batches_from` (included) to `batches_to` (excluded). `reach`: how many bytes after `end` may have some
+    of them: an index entry is of one append, with the offset of its last batch, which is where the next slice begins.
     """
 
     segment: Segment
@@ -112,6 +113,7 @@ class Slice:
     bounds: Bounds
     # the aborted transactions that may affect the slice; None unless only committed records are read
     aborted: Array | None = None
+    reach: int = 0
 
 
 class Directory:
@@ -161,8 +163,17 @@ class Directory:
             try:
                 found.append(replace(segment, size=self.files.size(segment.name())))
             except FileNotFoundError:
-                continue
+                continue  # retention has removed it since
         return found
+
+    def merged_into(self, segment: Segment) -> Segment | None:
+        """Returns the segment that the cleaner has put the batches of a removed one into; None if there is none before
+        it: then retention has removed it.
+        """
+        if isinstance(segment, Snapshot):
+            return None
+        found = self.segments(segment.topic, segment.partition)
+        return next((one for one in reversed(found) if one.base_offset < segment.base_offset), None)
 
     def is_little(self) -> bool:
         """Whether its logs are less than LITTLE_BYTES; looks at no more of them than are needed to tell."""
@@ -272,9 +283,11 @@ class Directory:
             cuts = [start, *_cuts(positions, start, end, slice_bytes), end]
             at = dict(zip(positions.tolist(), offsets.tolist(), strict=True))
             for begin, behind in zip(cuts, cuts[1:], strict=False):
-                since, until = at.get(begin, FIRST), at.get(behind, LAST)
+                since, until = at.get(begin, FIRST) if begin else FIRST, at.get(behind, LAST)
                 mine = None if aborted is None else aborted[(aborted["last"] >= since) & (aborted["first"] < until)]
-                yield Slice(segment, begin, behind, since, until, bounds, mine)
+                following = int(np.searchsorted(positions, behind, side="right"))
+                reached = end if following == len(positions) else min(end, int(positions[following]))
+                yield Slice(segment, begin, behind, since, until, bounds, mine, reached - behind)
 
     def _limits(self, segment: Segment, bounds: Bounds, offsets: Array, positions: Array) -> tuple[int, int]:
         first = bounds.first_offset
@@ -308,7 +321,7 @@ class Directory:
         slot = len(offsets) - 1 if since is None else int(np.searchsorted(offsets, since, side="right")) - 1
         if slot >= 0:
             table = self._scanned(segment, int(positions[slot]))
-            if len(table) and table["last_offset"][0] == offsets[slot]:
+            if (table["last_offset"] == offsets[slot]).any():
                 return table
         return self._scanned(segment, 0)  # there is no index, or it is wrong
 

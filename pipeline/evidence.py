@@ -117,9 +117,9 @@ def _of_partition(directory: Directory, topic: str, partition: int) -> Iterator[
     segments, which = directory.segments(topic, partition), (topic, partition)
     if not segments:
         return
+    high_watermark = directory.offsets(layout.HIGH_WATERMARKS).get(which)  # before the log, which may grow meanwhile
     log_start, end = directory.log_start_offset(segments[0]), directory.end_offset(topic, partition)
     cleaned = directory.offsets(layout.CLEANER_OFFSETS).get(which, 0)
-    high_watermark = directory.offsets(layout.HIGH_WATERMARKS).get(which)
     if high_watermark is not None and high_watermark > end:
         yield Row(topic, partition, None, None, end, *findings.END.of(end, high_watermark))
     epochs = directory.leader_epochs(topic, partition)

@@ -140,7 +140,7 @@ class Files:
                 else:
                     data = self._mapped(self.path(each), start, end)
             except FileNotFoundError:
-                continue
+                continue  # a file is renamed before it is removed
             return data, min(len(data), end - start)
         raise FileNotFoundError(self.path(name))
 

@@ -94,13 +94,13 @@ def file_facts(directory: Directory) -> Iterator[FileFacts]:
         try:
             inside = directory.files.names(name)
         except (FileNotFoundError, NotADirectoryError):
-            continue
+            continue  # its topic was deleted since, or it is no directory
         for one in inside:
             path = f"{name}/{one}"
             try:
                 size = directory.files.size(path)
             except FileNotFoundError:
-                continue
+                continue  # retention or compaction has removed it since
             base = int(one[:20]) if one[:20].isdecimal() and len(one) > 20 else None
             yield FileFacts(path, _kind(one, base), *found, base, size)
 

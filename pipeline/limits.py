@@ -33,15 +33,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def within(start: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets:
-    """Advances from `start` towards `ends` within the limit; partitions share what others leave unused."""
-    ends = {**start, **ends}
+    """Advances from `start` towards `ends` within the limit; partitions share what others leave unused. A partition
+    whose log ends before its start stays there: it is not at that offset yet, or its end was cut off since, and what is
+    before was read or is not wanted.
+    """
+    ends = {name: max(ends.get(name, 0), start.get(name, 0)) for name in {**start, **ends}}
     if not isinstance(limit, ReadMaxRows):
         return ends
     left, found = limit.max_rows, dict(ends)
     waiting = sorted(ends, key=lambda name: ends[name] - start.get(name, 0))
     for number, name in enumerate(waiting):
         begin = start.get(name, 0)
-        taken = max(0, min(ends[name] - begin, -(-left // (len(waiting) - number))))
+        taken = min(ends[name] - begin, -(-left // (len(waiting) - number)))
         found[name] = begin + taken
         left -= taken
     return found

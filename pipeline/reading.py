@@ -51,18 +51,28 @@ class Found:
 
 def batches_of(directory: Directory, part: Slice) -> Found | None:
     """Returns the batches of a slice, wherever they are now; None if their segment was deleted meanwhile."""
+    segment, since, until = part.segment, part.batches_from, part.batches_to
     try:
-        data, size = directory.files.part(part.segment.name(), part.start, part.end)
-        found = _scanned(directory, part.segment, data, size, part.start)
-        moved = part.start and not (len(found.table) and found.table["last_offset"][0] == part.batches_from)
+        end = part.end + part.reach
+        data, size = directory.files.part(segment.name(), part.start, end)
+        found = _scanned(directory, segment, data, size, part.start)
+        moved = part.start and not (found.table["last_offset"] == since).any()
+        # the segment ended here, and does not any more: those after it may have been merged into it
+        merged = end == segment.size and len(data) != end - part.start and not segment.is_last
         # the cleaner rewrote the file, or it has grown
-        if moved or (found.gaps and directory.files.size(part.segment.name()) != part.segment.size):
-            found = whole_segment(directory, part.segment)
+        if moved or merged or (found.gaps and directory.files.size(segment.name()) != segment.size):
+            found = whole_segment(directory, segment)
+        until = min(until, segment.next_base_offset) if merged else until
     except FileNotFoundError:
-        return None
+        into = directory.merged_into(segment)
+        if into is None:
+            return None
+        found = whole_segment(directory, into)
+        since, until = max(since, segment.base_offset), min(until, segment.next_base_offset)
     last = found.table["last_offset"]
-    mine = (last >= part.batches_from) & (last < part.batches_to)
-    return found if mine.all() else replace(found, table=found.table[mine])
+    mine = (last >= since) & (last < until)
+    gaps = [one for one in found.gaps if part.start <= one[0] and (one[0] < part.end or part.batches_to == LAST)]
+    return replace(found, table=found.table if mine.all() else found.table[mine], gaps=gaps)
 
 
 def whole_segment(directory: Directory, segment: Segment) -> Found:

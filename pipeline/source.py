@@ -181,6 +181,8 @@ class FilteredLogReader(LogReader):
                 yield one
 
     def _pushed(self, one: Filter) -> bool:
+        if self.source.view == "files":  # it is read as a whole
+            return False
         name, value = getattr(one, "attribute", ("",))[0], getattr(one, "value", None)
         if name in ("topic", "partition") and isinstance(one, EqualTo | In):
             chosen = set(one.value) if isinstance(one, In) else {one.value}

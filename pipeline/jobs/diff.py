@@ -41,7 +41,7 @@ def report(
     spark: SparkSession, left: str, right: str, ignored: Iterable[str] = (), topics: str | None = None
 ) -> Report:
     """Returns the differences between two paths, which are both directories or both files."""
-    if not os.path.isdir(left) and "://" not in left:
+    if not _is_directory(left):
         return _report(of_logs(messages(spark, left), messages(spark, right), ignored))
     options = {} if topics is None else {"topic": topics}
     one, other = (
@@ -49,6 +49,11 @@ def report(
         for path in (left, right)
     )
     return _report(of_records(one, other, ignored))
+
+
+def _is_directory(path: str) -> bool:
+    """Whether a path is taken for a data directory, as all URLs are."""
+    return "://" in path or os.path.isdir(path)
 
 
 def _report(differences: DataFrame) -> Report:
@@ -117,9 +122,10 @@ def of_logs(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -> D
             numbered = numbered.where(~f.col("field").rlike(rf"(^|\.)({unwanted})(\[\d+\])?($|\.|\[)"))
         sides.append(numbered.select(*WHERE, "field", "value"))
     one, other = sides
-    rows = one.withColumnRenamed("value", "left").join(
-        other.withColumnRenamed("value", "right"), [*WHERE, "field"], "full"
-    )
+    place = (*WHERE, "field")
+    same = [one[name].eqNullSafe(other[name]) for name in place]  # a client may have no name
+    named = [f.coalesce(one[name], other[name]).alias(name) for name in place]
+    rows = one.join(other, same, "full").select(*named, one["value"].alias("left"), other["value"].alias("right"))
     return rows.where(~f.col("left").eqNullSafe(f.col("right"))).orderBy(*WHERE, "field")
 
 

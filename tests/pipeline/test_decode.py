@@ -48,6 +48,7 @@ def written(made: Any) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.long
 @given(BATCHES)
 def test_columns_are_what_the_codec_reads(made: Any) -> None:
     data = written(made)

@@ -33,6 +33,7 @@ def runs(data: bytes) -> list[even.Run] | None:
     return even.runs(flat, overlapping(flat), starts, table["count"].astype(np.int64), ends)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "count"),
     [
@@ -87,6 +88,7 @@ def test_a_record_of_another_shape_is_found(which: int) -> None:
         assert by_columns(data) == by_codec(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("key", "value"), [(None, b"value"), (b"k", b"value"), (b"k", None)])
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_damage_is_what_the_codec_finds(place: str, key: bytes | None, value: bytes | None) -> None:

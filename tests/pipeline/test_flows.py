@@ -275,3 +275,13 @@ def test_what_two_request_logs_have_different(spark: Any, tmp_path: Path) -> Non
     (tmp_path / "other.txt").write_text("no log\n")
     with pytest.raises(Exception, match="this line is not from a request log"):
         diff.report(spark, str(paths[0]), str(tmp_path / "other.txt")).tables["differences"].collect()
+
+
+def test_a_request_log_of_clients_without_a_name_does_not_differ_from_itself(spark: Any, tmp_path: Path) -> None:
+    line = {"client_id": None, "api": "Metadata", "direction": "request", "version": 1, "message": {"topics": ["a"]}}
+    left, right = tmp_path / "left.jsonl", tmp_path / "right.jsonl"
+    left.write_text(json.dumps(line) + "\n")
+    assert diff.report(spark, str(left), str(left)).tables["differences"].collect() == []
+    right.write_text(json.dumps({**line, "message": {"topics": ["b"]}}) + "\n")
+    (row,) = diff.report(spark, str(left), str(right)).tables["differences"].collect()
+    assert (row.client, row.field, row.left, row.right) == (None, "topics[0]", "a", "b")

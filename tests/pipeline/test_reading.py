@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,82 +11,25 @@ import pyarrow as pa
 import pytest
 from ottla.pipeline import evidence, indexes, reading
 from ottla.pipeline.batches import TABLE
-from ottla.pipeline.directory import Bounds, Directory, dealt
+from ottla.pipeline.directory import Bounds, Directory
 from ottla.pipeline.files import Files
 from ottla.pipeline.indexes import offsets_right, times_right
+from ottla.pipeline.limits import Offsets, within
 from ottla.pipeline.options import Source
 from ottla.pipeline.reading import BrokenLog, Options
-from ottla.pipeline.source import TASK_BYTES_MIN, LogReader, LogStreamReader, Planner
+from ottla.pipeline.source import TASK_BYTES_MIN, FilteredLogReader, LogReader, LogStreamReader, Planner
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.datasource import EqualTo
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-SCHEMA = pa.schema([("offset", pa.int64()), ("value", pa.binary()), ("position", pa.int64())])
-ALL = Bounds()
-
-
-class Written:
-    """A partition's files, made batch by batch; an index entry for every one but the first of a segment."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.directory = root, root / "t-0"
-        self.directory.mkdir()
-        self.offset = 0
-        self.roll()
-
-    def roll(self) -> None:
-        self.log = self.directory / f"{self.offset:020d}.log"
-        self.base = self.offset
-        self.log.touch()
-
-    def batch(self, count: int = 3, **settings: Any) -> int:
-        """Appends records whose values are their offsets; returns where the batch lies."""
-        made = [Record(None, b"%d" % (self.offset + n), 1000 + self.offset + n, self.offset + n) for n in range(count)]
-        position = self.log.stat().st_size
-        with self.log.open("ab") as file:
-            file.write(records.encode(made, Template(base_offset=self.offset, **settings)))
-        self.offset += count
-        if position:
-            with self.log.with_suffix(".index").open("ab") as file:
-                file.write((self.offset - 1 - self.base).to_bytes(4, "big") + position.to_bytes(4, "big"))
-        with self.log.with_suffix(".timeindex").open("ab") as file:
-            file.write((1000 + self.offset - 1).to_bytes(8, "big") + (self.offset - 1 - self.base).to_bytes(4, "big"))
-        return position
+from .logs import Written, offsets, offsets_of
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     return Written(tmp_path)
-
-
-def offsets(
-    written: Written,
-    bounds: Bounds = ALL,
-    slice_bytes: int = 1 << 30,
-    options: Options | None = None,
-    committed: bool = False,
-) -> list[int]:
-    directory = Directory(str(written.root))
-    segments = directory.segments("t", 0)
-    aborted = directory.aborted(segments) if committed else None
-    return list(_offsets(directory, list(directory.slices(segments, bounds, slice_bytes, aborted)), options))
-
-
-def _offsets(directory: Directory, slices: list[Any], options: Options | None = None) -> Iterator[int]:
-    for part in slices:
-        for batch in reading.records(directory, part, SCHEMA, options or Options()):
-            found = batch.column("offset").to_pylist()
-            assert [b"%d" % one for one in found] == batch.column("value").to_pylist()
-            yield from found
-
-
-@pytest.mark.parametrize("slice_bytes", [1, 200, 1 << 30])
-def test_every_record_once_however_it_is_cut(written: Written, slice_bytes: int) -> None:
-    for n in range(40):
-        if n in (10, 11, 30):
-            written.roll()
-        written.batch(1 + n % 4)
-    assert offsets(written, slice_bytes=slice_bytes) == list(range(written.offset))
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (4, 4), (3, 9), (29, 31), (59, 1000), (-5, 2), (60, 70)])
@@ -181,42 +121,6 @@ def test_a_wrong_crc_is_an_error_where_it_is_asked_for(written: Written) -> None
     assert offsets(written, options=Options(verify_crc=True, skip_broken=True)) == [0, 1, 2, 6, 7, 8]
 
 
-def test_files_that_change_between_planning_and_reading(written: Written) -> None:
-    """A cleaner may have made a file shorter, retention may have renamed one or taken it away."""
-    for _ in range(8):
-        written.batch()
-    first = written.log
-    written.roll()
-    for _ in range(4):
-        written.batch()
-    directory = Directory(str(written.root))
-    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 200))
-    assert len([one for one in slices if one.segment.base_offset == 0]) > 2
-    whole = first.read_bytes()
-    keep = [at for at in records.batches(whole) if at.header.base_offset not in (0, 12)]
-    first.write_bytes(b"".join(whole[at.position : at.position + at.header.size] for at in keep))
-    assert list(_offsets(directory, slices)) == [*range(3, 12), *range(15, 36)]
-    first.write_bytes(whole)
-    first.rename(str(first) + ".deleted")
-    assert list(_offsets(directory, slices)) == list(range(36))
-    Path(str(first) + ".deleted").unlink()
-    assert list(_offsets(directory, slices)) == list(range(24, 36))
-
-
-def test_a_batch_that_moved_to_where_another_was(written: Written) -> None:
-    """All batches are of one size, and the first has gone: what a task finds at its place is whole, and not its own."""
-    (written.directory / f"{0:020d}.log").unlink()
-    written.offset = 10
-    written.roll()
-    for _ in range(20):
-        written.batch()
-    directory = Directory(str(written.root))
-    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 200))
-    whole = written.log.read_bytes()
-    written.log.write_bytes(whole[len(whole) // 20 :])
-    assert list(_offsets(directory, slices)) == list(range(13, 70))
-
-
 def test_a_url_is_read_as_a_path_is(written: Written) -> None:
     for n in range(10):
         if n == 5:
@@ -224,7 +128,19 @@ def test_a_url_is_read_as_a_path_is(written: Written) -> None:
         written.batch()
     directory = Directory(f"file://{written.root}")
     slices = list(directory.slices(directory.segments("t", 0), Bounds(4, 20), 200))
-    assert list(_offsets(directory, slices)) == list(range(4, 21))
+    assert list(offsets_of(directory, slices)) == list(range(4, 21))
+
+
+def test_names_of_headers_that_are_not_utf_8_are_read_as_consumers_read_them(written: Written) -> None:
+    made = [Record(None, b"v", 1000, n, [(name, b"1")]) for n, name in enumerate(("a", "xyz"))]
+    whole = records.encode(made, Template(base_offset=0)).replace(b"xyz", b"\xffyz")
+    written.log.write_bytes(whole)
+    directory = Directory(str(written.root))
+    schema = pa.schema([("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))])
+    (part,) = directory.slices(directory.segments("t", 0), Bounds(), 1 << 30)
+    (batch,) = reading.records(directory, part, schema, Options())
+    names = [header["key"] for headers in batch.column("headers").to_pylist() for header in headers]
+    assert names == ["a", "\ufffdyz"]
 
 
 def test_what_is_no_data_directory(tmp_path: Path) -> None:
@@ -237,27 +153,6 @@ def test_what_is_no_data_directory(tmp_path: Path) -> None:
         Directory(str(tmp_path)).chosen(["other"])
     assert Directory(str(tmp_path)).segments("t", 0) == []
     assert Directory(str(tmp_path)).end_offset("t", 0) == -1
-
-
-def test_slices_are_dealt_evenly_by_bytes_and_by_topic(written: Written) -> None:
-    """What takes long in one topic, as opening it does where it is compressed, is long in each list."""
-    for n in range(40):
-        if n % 7 == 6:
-            written.roll()
-        written.batch()
-    directory = Directory(str(written.root))
-    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 150))
-    others = [replace(one, segment=replace(one.segment, topic="other")) for one in slices[:13]]
-    lists = dealt([*others, *slices], 4)
-    assert sorted(chain(*lists), key=lambda one: (one.segment.topic, one.segment.base_offset, one.start)) == [
-        *others,
-        *slices,
-    ]
-    for topic in ("t", "other"):
-        sizes = [sum(one.end - one.start for one in each if one.segment.topic == topic) for each in lists]
-        assert min(sizes) > sum(sizes) / 4 / 2
-        assert max(sizes) < sum(sizes) / 4 * 2
-    assert dealt(slices[:2], 4) == [[slices[0]], [slices[1]]]
 
 
 @pytest.mark.parametrize("view", ["records", "evidence", "index"])
@@ -338,6 +233,48 @@ def test_a_log_may_grow_while_its_indexes_are_compared_with_it(
     errors = pa.schema([("error", pa.string())])
     (rows,) = indexes.rows(directory, segment, errors, Options(against_log=True))
     assert rows["error"].to_pylist() == [None] * 5  # two offsets and three times
+
+
+def test_a_log_may_grow_while_its_end_is_compared_with_its_high_watermark(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written.batch()
+    marks = written.root / "replication-offset-checkpoint"
+    end_offset = Directory.end_offset
+
+    def growing(directory: Directory, topic: str, partition: int) -> int:
+        end = end_offset(directory, topic, partition)
+        written.batch()
+        marks.write_text(f"0\n1\nt 0 {written.offset}\n")
+        return end
+
+    monkeypatch.setattr(Directory, "end_offset", growing)
+    schema = pa.schema({"kind": pa.string()})
+    batches = evidence.rows(Directory(str(written.root)), ("t", 0), schema, Options())
+    assert [row["kind"] for batch in batches for row in batch.to_pylist()] == [evidence.MARKS]
+    monkeypatch.undo()
+    marks.write_text(f"0\n1\nt 0 {written.offset + 1}\n")
+    batches = evidence.rows(Directory(str(written.root)), ("t", 0), schema, Options())
+    assert [row["kind"] for batch in batches for row in batch.to_pylist()] == ["end", evidence.MARKS]
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxRows(5)])
+@pytest.mark.parametrize("ends", [{"t-0": 10}, {}])
+def test_a_stream_does_not_go_back_where_a_log_ends_before_it(limit: ReadLimit, ends: Offsets) -> None:
+    """It may begin after the end, and the log may have been cut."""
+    assert within({"t-0": 100}, ends, limit) == {"t-0": 100}
+    assert within({"t-0": 100}, {**ends, "t-1": 3}, limit) == {"t-0": 100, "t-1": 3}
+
+
+def test_a_filter_leaves_the_list_of_files_to_spark(written: Written) -> None:
+    """Only what a view leaves out may be taken from Spark: the files are listed as a whole."""
+    options = {"path": str(written.root), "pushdown": "true"}
+    is_of_topic = EqualTo(("topic",), "other")
+    schema = StructType([StructField("path", StringType())])
+    files = FilteredLogReader(Source.of({**options, "view": "files"}), schema)
+    assert list(files.pushFilters([is_of_topic])) == [is_of_topic]
+    partitions = FilteredLogReader(Source.of({**options, "view": "partitions"}), schema)
+    assert list(partitions.pushFilters([is_of_topic])) == []
 
 
 def test_metadata_goes_on_from_its_snapshot(tmp_path: Path) -> None:
