@@ -26,6 +26,29 @@ def chart(name: str, height: int) -> ui.echart:
     return made
 
 
+LEGEND = {"type": "scroll", "top": 0, "left": 0, "itemHeight": 8}
+
+
+def rows_over_time(
+    names: list[str], tooltip: str, series: list[dict[str, object]], *, is_downwards: bool = False
+) -> dict[str, object]:
+    """Options of a chart over time with a row for each name. `is_downwards`: the first row is at the top."""
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 24, "top": 8, "bottom": 8, "containLabel": True},
+        "xAxis": {"type": "time", "axisLabel": {"color": colors.text, "hideOverlap": True}},
+        "yAxis": {
+            "type": "category",
+            "inverse": is_downwards,
+            "data": names,
+            "axisLabel": {"color": colors.text},
+            "splitLine": {"show": True, "lineStyle": {"color": colors.line}},
+        },
+        "tooltip": {"renderMode": "richText", "formatter": tooltip},
+        "series": series,
+    }
+
+
 def lines(series: dict[str, list[list[float]]]) -> dict[str, object]:
     """Options of a chart of lines over time. Names stand in values only: keys of options may be code."""
     return {
@@ -33,11 +56,8 @@ def lines(series: dict[str, list[list[float]]]) -> dict[str, object]:
         "color": list(PALETTE),
         "grid": {"left": 8, "right": 12, "top": 26, "bottom": 4, "containLabel": True},
         "legend": {
-            "type": "scroll",
+            **LEGEND,
             "show": len(series) > 1,
-            "top": 0,
-            "left": 0,
-            "itemHeight": 8,
             "textStyle": {"color": colors.text, "fontSize": 11},
         },
         "tooltip": {"trigger": "axis", "renderMode": "richText"},

@@ -51,6 +51,12 @@ def short(text: str, most: int = 120) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def middle(text: str, most: int) -> str:
+    """A name on one line, cut in its middle: names of members differ at their ends."""
+    line = short(text, len(text))
+    return line if len(line) <= most else f"{line[: most // 2]}…{line[len(line) - (most - 1) // 2 :]}"
+
+
 def text(value: object) -> str:
     """A value of a record or a header."""
     return "null" if value is None else str(value)

@@ -169,7 +169,8 @@ def test_a_group_shows_members_what_it_waits_for_and_what_happened(page: Driver)
     page.cell("Members", "billing-3", 4, "waits for partitions")
     page.cell("Offsets", "orders/2", 5, "8")
     page.sees("billing-3 became a member", 'section[aria-label="Timeline"]')
-    page.finds(".chart svg path")
+    page.finds('[aria-label="Who had what"] svg path[stroke-width="9"]')
+    page.finds('[aria-label="Timeline of the group"] svg path')
 
 
 def test_offsets_are_reset(page: Driver, shop: Broker) -> None:

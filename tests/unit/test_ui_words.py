@@ -14,7 +14,7 @@ from ottla.broker.lab.openapi import document
 from ottla.cli import main
 from ottla.ui import words
 from ottla.ui.pages.faults import kinds_of, values_of
-from ottla.ui.pages.records import time_of
+from ottla.ui.pages.records import offset_of, time_of
 from ottla.ui.pages.topic import bar
 from ottla.ui.series import Sample, Series, parse
 
@@ -81,6 +81,12 @@ def test_a_long_text_is_cut_to_one_line() -> None:
     assert words.short("x" * 10, 5) == "xxxx…"
 
 
+def test_a_long_name_is_cut_in_its_middle() -> None:
+    assert words.middle("consumer-1", 10) == "consumer-1"
+    assert words.middle("consumer-1", 7) == "con…r-1"
+    assert words.middle("a\nb", 9) == "a↵b"
+
+
 def test_a_bar_shows_what_is_stable_in_transactions_and_hidden() -> None:
     assert bar(0, 50, 75, 100).count("50.0%") == 2
     assert "75.0%" in bar(0, 50, 75, 100)
@@ -111,6 +117,7 @@ def test_samples_are_read_and_those_that_are_no_numbers_left_out() -> None:
     assert parse('hits_total{api="a"} 2.0\nlag NaN\n') == [Sample("hits_total", {"api": "a"}, 2.0)]
 
 
+@pytest.mark.long
 def test_without_the_extra_the_command_says_what_to_install() -> None:
     program = "import sys; sys.modules['nicegui'] = None; from ottla.cli import main; main(['ui'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
@@ -130,3 +137,11 @@ def test_nodes_are_shown_where_there_are_several() -> None:
     first, second = {"node": 1, "leads": 2, "state": "running"}, {"node": 2, "leads": 0, "state": "stopped"}
     assert words.nodes([first, second]) == "2 nodes: 1 leads 2, 2 is stopped"
     assert words.nodes([first]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [("42", 42), ("-10", -10), ("0", 0), ("--5", None), ("-", None), ("4 2", None), ("", None), ("9" * 20, None)],
+)
+def test_offsets_that_are_typed(text: str, offset: int | None) -> None:
+    assert offset_of(text) == offset

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from ...lab_client import LabRefused, LabUnreachable, segment
+from ...lab_client import segment
 from .. import words
 from ..frame import Page
 from ..grid import Column, Grid, Row
@@ -54,10 +54,8 @@ class Clients:
         self._note.set_text(f"the first {LIMIT} clients by address" if found["next"] else "")
 
     async def _open(self, name: str) -> None:
-        try:
-            found: ClientDetailView = await self._page.link.get(f"clients/{segment(name)}")
-        except (LabRefused, LabUnreachable) as error:
-            ui.notify(str(error), type="negative")
+        found: ClientDetailView | None = await self._page.asked(self._page.link.get(f"clients/{segment(name)}"))
+        if found is None:
             return
         self._detail.clear()
         self._detail.set_visibility(True)

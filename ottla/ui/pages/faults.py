@@ -113,8 +113,10 @@ class Faults:
         self._detail.clear()
 
     async def _open(self, number: str) -> None:
-        found: FaultView = await self._page.link.get(f"faults/{number}")
+        found: FaultView | None = await self._page.asked(self._page.link.get(f"faults/{number}"))
         self._detail.clear()
+        if found is None:
+            return
         with self._detail:
             ui.label(f"Fault {number}: latest applications").classes("heading").props('role="heading" aria-level="2"')
             lines = [f"{words.time(one['at_ms'])}  {one['what']}" for one in reversed(found.get("latest", []))]

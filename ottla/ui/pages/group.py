@@ -12,7 +12,7 @@ from ...lab_client import segment
 from .. import words
 from ..frame import Page
 from ..grid import Action, Column, Grid, Row
-from .records import time_of
+from .records import offset_of, time_of
 from .streams import Streams
 from .timeline import Timeline
 
@@ -240,7 +240,7 @@ async def where_to(topic: str, partition: int) -> dict[str, object] | None:
     text = str(what.value or "").strip()
     if to.value in ("earliest", "latest"):
         return wanted | {"to": to.value}
-    number = time_of(text) if to.value == "timestamp" else int(text) if text.lstrip("-").isdecimal() else None
+    number = time_of(text) if to.value == "timestamp" else offset_of(text)
     if number is None:
         ui.notify(f"{text!r} is not what that takes", type="negative")
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -85,9 +86,10 @@ class Records:
         if way in ("key", "contains") and what:
             asked[way] = what
         if way == "offset" and self._from is None and what:
-            if not what.lstrip("-").isdecimal():
+            wanted = offset_of(what)
+            if wanted is None:
                 return "an offset is a whole number, such as 42, or -10 for the last ten"
-            asked["offset"] = int(what)
+            asked["offset"] = wanted
         if way == "timestamp" and self._from is None and what:
             at = time_of(what)
             if at is None:
@@ -129,8 +131,8 @@ class Records:
         if offset not in self._by_offset:
             return
         place = f"records/{segment(self._topic)}/{self._partition.value}"
-        found = await self._page.link.get(place, offset=int(offset), limit=1, shown=1 << 18)
-        if found["records"]:
+        found = await self._page.asked(self._page.link.get(place, offset=int(offset), limit=1, shown=1 << 18))
+        if found is not None and found["records"]:
             self._detail.clear()
             self._detail.set_visibility(True)
             with self._detail:
@@ -239,6 +241,11 @@ def _header(line: str) -> tuple[str, str | None]:
     return name.strip(), value if equals else None
 
 
+def offset_of(text: str) -> int | None:
+    """A whole number, also one below 0; None if it is none."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
+
+
 def time_of(text: str, today: datetime | None = None) -> int | None:
     """Milliseconds since 1970 of a time in UTC; None if it is none."""
     if text.isdecimal() and len(text) <= 15:
@@ -248,7 +255,7 @@ def time_of(text: str, today: datetime | None = None) -> int | None:
         try:
             found = datetime.fromisoformat(full)
         except ValueError:
-            continue
+            continue  # a time of today, maybe
         moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found
         return int(moment.timestamp() * 1000)
     return None

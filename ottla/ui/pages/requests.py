@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from ...lab_client import LabRefused, LabUnreachable
 from .. import words
 from ..frame import Page
 from ..grid import Action, Column, Grid, Row
+from ..watched import WatchedTrace
 
 if TYPE_CHECKING:
     from ...broker.lab.requests.routes import HeldView, HoldView
@@ -165,8 +165,8 @@ class Watch:
     def __init__(self, page: Page) -> None:
         self._page = page
         self.show_detail = _no_detail
-        self._number: int | None = None
-        self._after = self._missed = 0
+        self._trace = WatchedTrace(page.link)
+        self._missed = 0
         self._events: deque[tuple[int, Event]] = deque(maxlen=KEPT)
         with ui.row().classes("tools part"):
             ui.label("Live").classes("heading").props('role="heading" aria-level="2"')
@@ -185,60 +185,36 @@ class Watch:
             on_open=self._open,
             filtered=True,
         )
-        page.live(self._fetch, self._show)
-        ui.on("left", self._end)
-        ui.context.client.on_delete(self._end)  # the browser ended and could not say so
+        page.live(self._trace.events, self._show, absent=lambda _: self._show(None))
+        ui.on("left", self._trace.end)
+        ui.context.client.on_delete(self._trace.end)  # the browser ended and could not say so
 
     async def _turn(self) -> None:
-        if self._number is not None:
-            await self._end()
-        else:
-            wanted = {"api": self._api.value or None, "client_id": self._client.value or None}
-            body = {name: one for name, one in wanted.items() if one is not None}
-            await self._page.act(self._begin(body), "")
-        self._button.set_text("watch" if self._number is None else "stop")
+        wanted = {"api": self._api.value or None, "client_id": self._client.value or None}
+        body: dict[str, object] = {name: one for name, one in wanted.items() if one is not None}
+        await self._page.act(self._trace.turn(body), "")
+        self._missed = 0
+        self._show_whether()
 
-    async def _begin(self, body: dict[str, object]) -> None:
-        self._number = (await self._page.link.post("traces", **body))["number"]
-        self._after = self._missed = 0
-
-    async def _end(self) -> None:
-        number, self._number = self._number, None
-        if number is None:
-            return
-        try:
-            await self._page.link.delete(f"traces/{number}")
-        except (LabRefused, LabUnreachable):
-            return  # the broker has ended, or has ended it
+    def _show_whether(self) -> None:
+        self._button.set_text("stop" if self._trace.is_there else "watch")
 
     def _clear(self) -> None:
         self._events.clear()
         self._grid.show([])
 
-    async def _fetch(self) -> TraceEventsView | None:
-        if self._number is None:
-            return None
-        try:
-            found: TraceEventsView = await self._page.link.get(f"traces/{self._number}/events", after=self._after)
-            return found
-        except LabRefused as error:
-            if error.status == 404:  # the broker started again, or the lab was reset
-                self._number = None
-                self._button.set_text("watch")
-                return None
-            raise
-
     def _show(self, found: TraceEventsView | None) -> None:
+        self._show_whether()
         if found is None:
             self._state.set_text("")
             return
         events = list(found["events"])
         first = found["next"] - len(events) + 1
         self._events.extend((first + at, one) for at, one in enumerate(events) if "api" in one)
-        self._after = found["next"]
+        self._trace.took(found)
         self._missed += found["missed"]
         missed = f", {self._missed} were too many to show" if self._missed else ""
-        self._state.set_text(f"{self._after} events{missed}")
+        self._state.set_text(f"{found['next']} events{missed}")
         self._grid.show(_event(number, one) for number, one in reversed(self._events))
 
     def _open(self, key: str) -> None:

@@ -1,4 +1,4 @@
-"""What happened to a group: a lane for each member, and the events as sentences."""
+"""What happened to a group: who had which partitions, a lane for each member, and the events as sentences."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from nicegui import ui
 
 from ...lab_client import segment
 from .. import words
-from ..charts import chart, colors
+from ..charts import chart, colors, rows_over_time
 from ..frame import Page
 from ..grid import Column, Grid
+from .ownership import drawing
 
 if TYPE_CHECKING:
     from ...broker.lab.group_routes import TimelineView
@@ -38,6 +39,11 @@ class Timeline:
         self._page, self._group = page, group
         self._events: list[GroupEventView] = []
         self._last = 0
+        with ui.element("div") as self._owned:
+            ui.label("Who had what").classes("heading part").props('role="heading" aria-level="2"')
+            self._ownership = chart("Who had what", 0)
+            self._left_out = ui.label().classes("hint")
+        self._owned.set_visibility(False)
         ui.label("Timeline").classes("heading part").props('role="heading" aria-level="2"')
         self._chart = chart("Timeline of the group", 220)
         self._grid = Grid("Timeline", COLUMNS, empty="Nothing has happened yet.", filtered=True, page=30)
@@ -50,16 +56,22 @@ class Timeline:
         return found
 
     def _show(self, found: TimelineView) -> None:
-        if found["last"] < self._last:  # the broker started again
-            self._events.clear()
-        if not found["events"]:
+        has_started, self._last = found["last"] < self._last, found["last"]
+        if has_started:  # the broker tells all again, next time from its first event on
+            self._events = []
+        elif not found["events"]:
             return
         self._events = [*self._events, *found["events"]][-KEPT:]
-        self._last = found["last"]
         self._grid.show(row(one) for one in reversed(self._events))
-        self._chart.options.clear()
-        self._chart.options.update(options(self._events))
-        self._chart.update()
+        drawn = drawing(self._events)
+        self._owned.set_visibility(drawn.height_px > 0)
+        self._ownership.style(f"height: {drawn.height_px}px")
+        self._left_out.set_text(f"and {drawn.left_out} more partitions")
+        self._left_out.set_visibility(drawn.left_out > 0)
+        for made, of in ((self._ownership, drawn.options), (self._chart, options(self._events))):
+            made.options.clear()
+            made.options.update(of)
+            made.update()
 
 
 def row(one: GroupEventView) -> dict[str, object]:
@@ -85,19 +97,8 @@ def options(events: list[GroupEventView]) -> dict[str, object]:
             kind = "good" if one["what"] in GOOD else "bad" if one["what"] in BAD else "other"
             points[kind].append({"value": [one["at_ms"], lanes.index(lane)], "name": words.short(one["words"], 100)})
     color = dict(zip(points, (colors.good, colors.bad, colors.accent), strict=True))
-    return {
-        "animation": False,
-        "grid": {"left": 8, "right": 24, "top": 8, "bottom": 8, "containLabel": True},
-        "xAxis": {"type": "time", "axisLabel": {"color": colors.text, "hideOverlap": True}},
-        "yAxis": {
-            "type": "category",
-            "data": [words.short(lane, 28) for lane in lanes],
-            "axisLabel": {"color": colors.text},
-            "splitLine": {"show": True, "lineStyle": {"color": colors.line}},
-        },
-        "tooltip": {"renderMode": "richText", "formatter": "{b}"},
-        "series": [
-            {"type": "scatter", "symbolSize": 8, "data": found, "itemStyle": {"color": color[kind]}}
-            for kind, found in points.items()
-        ],
-    }
+    series: list[dict[str, object]] = [
+        {"type": "scatter", "symbolSize": 8, "data": found, "itemStyle": {"color": color[kind]}}
+        for kind, found in points.items()
+    ]
+    return rows_over_time([words.short(lane, 28) for lane in lanes], "{b}", series)

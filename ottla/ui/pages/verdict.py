@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from ...verdict.rule import EXAMINATIONS
 from .. import words
 from ..frame import Page
 from ..grid import Column, Grid, Row
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ...broker.lab.verdict.routes import VerdictView
     from ...verdict.report import ClientReport, RuleReport
 
-EXAMINATIONS = (*("basic", "idempotence", "transactions", "classic-group", "consumer-group", "share-group", "network"),)
 CLIENTS = (
     Column("client", "client", "open"),
     Column("software", "software", "mono"),
