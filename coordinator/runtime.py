@@ -117,6 +117,7 @@ class Runtime:
             return
         self._become(State.CLOSED)
         self._fail_all(error or ApiError(Errors.NOT_COORDINATOR))
+        self.aftermath.carry_out()  # of what was appended before a long write, which does not come to its end
         self.timers.clear()
         try:
             self.shard.on_unloaded()
@@ -225,16 +226,24 @@ class Runtime:
                 before = None
                 self._take(batch, part, result)
         except ApiError as error:
-            if before is not None:
-                self._take_back(before)
-            self._parked.finish(parked, error)
+            self._refuse(parked, result, error, before)
         except Exception as bug:
             self._revert_batch(ApiError(Errors.UNKNOWN_SERVER_ERROR))
             self.bugs.note(parked.name, bug)
-            self._parked.finish(parked, ApiError(Errors.UNKNOWN_SERVER_ERROR))
+            self._refuse(parked, result, ApiError(Errors.UNKNOWN_SERVER_ERROR), None)
         else:
             self._put(parked, result, batch)
         self.aftermath.carry_out()
+
+    def _refuse(self, parked: Parked, result: Result[R], error: ApiError, before: Mark | None) -> None:
+        """The records of a write could not be put into a batch. `before`: where its changes begin in the journal, if
+        they are to be taken back.
+        """
+        if before is not None:
+            self._take_back(before)
+        if result.on_failed is not None:
+            self.aftermath.changes.append(partial(result.on_failed, error))
+        self._parked.finish(parked, error)
 
     def _put(self, parked: Parked, result: Result[R], batch: Batch) -> None:
         """The records of a write are in a batch: it waits for them. Those of a transactional one are appended."""

@@ -86,13 +86,11 @@ class ShardRuntime(Runtime):
                     self._take(batch, some, result)
                     yield
         except ApiError as error:
-            if before is not None:
-                self._take_back(before)
-            self._parked.finish(parked, error)
+            self._refuse(parked, result, error, before)
         except Exception as bug:
             self._revert_batch(ApiError(Errors.UNKNOWN_SERVER_ERROR))
             self.bugs.note(parked.name, bug)
-            self._parked.finish(parked, ApiError(Errors.UNKNOWN_SERVER_ERROR))
+            self._refuse(parked, result, ApiError(Errors.UNKNOWN_SERVER_ERROR), None)
         else:
             self._put(parked, result, batch)
 

@@ -199,6 +199,11 @@ class Chronicle:
         return [shown(one.event, one.number, one.at_ms, one.monotonic_ms, one.source) for one in found[:limit]]
 
     @property
+    def newest(self) -> int:
+        """The number of the last event of any group. Numbers begin again when the broker starts."""
+        return self._last
+
+    @property
     def waiting(self) -> int:
         """How many wait for events."""
         return sum(map(len, self._waiters.values()))

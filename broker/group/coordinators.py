@@ -57,6 +57,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
     topic_name = TOPIC_NAME
     timeout_key = "offsets.commit.timeout.ms"
     codec_key = "offsets.topic.compression.codec"
+    base_sequence = 0
     required_acks = 1
     partitions_key = "offsets.topic.num.partitions"
     replication_key = "offsets.topic.replication.factor"
@@ -256,12 +257,13 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         host = self.host_at(index)
         if self.appender.verifies():
             host.partition.open_log().producers.check_verified(producer.id, producer.epoch, verification)
-        host.write(
-            "txn-commit-offset",
-            handler,
-            later.settle,
-            template=Template(producer_id=producer.id, producer_epoch=producer.epoch, transactional=True),
+        template = Template(
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            base_sequence=self.base_sequence,
+            transactional=True,
         )
+        host.write("txn-commit-offset", handler, later.settle, template=template)
         return later
 
     def exchange(self, group_id: str, name: str, handler: Callable[[GroupShard, Answer[T]], Decided[None]]) -> Later[T]:

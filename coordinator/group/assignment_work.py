@@ -34,7 +34,8 @@ class TargetRecords(NamedTuple, Generic[T]):
 @dataclass(frozen=True, slots=True)
 class Work(Generic[T]):
     """An assignment to compute: by `steps`, or by the function of a user, which cannot be interrupted. `size`: what it
-    assigns besides the partitions of topics to which members are subscribed.
+    assigns besides the partitions of topics to which members are subscribed. `homogeneous`: whether the group takes
+    its members to be subscribed to the same.
     """
 
     records: TargetRecords[T]
@@ -43,6 +44,7 @@ class Work(Generic[T]):
     steps: Callable[[Spec], Steps[Mapping[str, T]]] | None
     function: Callable[[Spec], Mapping[str, T]] | None = None
     size: int = 0
+    homogeneous: bool = True
 
 
 class Failure(NamedTuple):

@@ -61,8 +61,8 @@ class ShardState:
         # the share-partitions that are initialized, by share group
         self.initializations: TimelineDict[str, Initialization] = TimelineDict(timeline)
         self.groups_by_topic: dict[str, dict[str, None]] = {}  # may hold groups that are no longer subscribed
-        # groups whose regular expressions are being matched
-        self.resolving: dict[str, None] = JournaledDict(journal)
+        # groups whose regular expressions are being matched, which ends in no write
+        self.resolving: dict[str, None] = {}
         # the monotonic time at which the epoch of a modern group was last raised
         self.moved_at_ms: dict[str, int] = JournaledDict(journal)
         self.assigning: dict[str, object] = {}  # assignments that are being computed, by group

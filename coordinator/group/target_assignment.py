@@ -118,8 +118,7 @@ def _spec(shard: ShardState, work: Work[T]) -> Steps[Spec]:
             subscriptions[one.names] = frozenset(found for name in one.names if (found := ids[name]) is not None)
         members[member_id] = MemberSpec(one.instance_id, one.rack_id, subscriptions[one.names], one.target)
         yield
-    homogeneous = len(subscriptions) <= 1  # a topic that does not exist makes a difference, too
-    return Spec(members, counts, homogeneous, topics)
+    return Spec(members, counts, work.homogeneous, topics)
 
 
 # between other requests

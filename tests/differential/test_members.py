@@ -22,6 +22,7 @@ from ..support.stories.groups import (
     group_topic,
     heartbeat,
     join_request,
+    joined,
     leave,
     subscription,
     sync_request,
@@ -30,6 +31,7 @@ from ..support.transcripts import Asks
 
 pytestmark = pytest.mark.slow
 kafka, ours, coordinators = own_brokers({"group.consumer.assignment.interval.ms": 0})
+RANGE = [("range", subscription("w"))]
 
 
 def beat(pair: Pair, group: str, member: str, epoch: int, **more: Any) -> Any:
@@ -93,6 +95,31 @@ def test_a_topic_that_does_not_exist_makes_subscriptions_differ(pair: Pair) -> N
         for member in ("m1", "m2", "xyz"):
             beat(pair, group, member, -1)
             describe(pair, group)
+
+
+@pytest.mark.parametrize("assignor", ["range", "uniform"])
+@pytest.mark.parametrize("late", ["a", "z"])
+def test_a_member_without_topics_joins_when_an_assignment_is_due(pair: Pair, assignor: str, late: str) -> None:
+    """It does not raise the group's epoch, so that the group takes all to be subscribed alike, and asks the first one
+    for the topics of all: none gets anything, or the new one does, too.
+    """
+    topic = group = f"due-{assignor}-{late}"
+    group_topic(pair, topic, 4)
+    joins = {"rebalance_timeout_ms": 10_000, "owned": [], "server_assignor": assignor}
+
+    def told(member: str, epoch: int, **more: Any) -> int:
+        reply = beat(pair, group, member, epoch, **more)
+        describe(pair, group)
+        return int(reply.member_epoch)
+
+    m1 = told("m1", 0, subscribed_topic_names=[topic], **joins)
+    m2 = told("m2", 0, subscribed_topic_names=[topic], **joins)
+    m1, m2 = told("m1", m1, owned=[]), told("m2", m2, owned=[])
+    told("m2", -1)
+    epoch = told(late, 0, subscribed_topic_names=[], **joins)
+    m1, epoch = told("m1", m1, owned=[]), told(late, epoch, owned=[])
+    told(late, epoch, subscribed_topic_names=[topic])
+    told("m1", m1, owned=[])
 
 
 @pytest.mark.parametrize("version", [5, 9])
@@ -262,3 +289,71 @@ def test_partitions_to_give_up_are_described_after_those_that_stay(pair: Pair) -
     (held,) = (one.assignment.topic_partitions for one in mine.groups[0].members if one.member_id == "m2")
     assert [one.partitions for one in held] == [[2, 3, 0, 1]]
     assert pair.errors("ConsumerGroupHeartbeat") == {"NONE"}
+
+
+def test_offsets_for_an_epoch_without_a_member(pair: Pair) -> None:
+    """Kafka fails where it looks for the member without an id."""
+    group_topic(pair, "nobody", 1)
+    first_beat(pair, "nobody", "m1", ["nobody"])
+    r = m.OffsetFetchRequest
+    for epoch in (-1, 0):
+        asked = r.OffsetFetchRequestGroup(group_id="nobody", member_id=None, member_epoch=epoch, topics=None)
+        pair.ask("OffsetFetch", 9, r(groups=[asked]))
+    assert pair.errors("OffsetFetch") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
+def rebalancing(pair: Pair, second: Pair, group: str) -> tuple[str, str]:
+    """A classic group whose second member waits until the first joins again; the ids of the first."""
+    first = joined(pair, 9, group, instance="i1", protocols=RANGE)
+    second.say("JoinGroup", 9, lambda s: join_request(9, group, instance="i2", protocols=RANGE))
+    pair.until("DescribeGroups", 5, described(group), lambda r: r.groups[0].group_state == "PreparingRebalance")
+    return first
+
+
+def described(group: str) -> m.DescribeGroupsRequest:
+    return m.DescribeGroupsRequest(groups=[group])
+
+
+def test_who_waits_is_told_to_join_again_by_a_member_that_is_refused(pair: Pair) -> None:
+    """The group would become a consumer group with a member whose expression is none, and stays a classic group."""
+    group, second = "refused-upgrade", pair.beside("second")
+    rebalancing(pair, second, group)
+    beat(pair, group, "m", 0, rebalance_timeout_ms=10_000, subscribed_topic_regex="[", owned=[])
+    second.hear("JoinGroup", 9)
+    pair.ask("DescribeGroups", 5, described(group))
+    second.close()
+    assert pair.errors("ConsumerGroupHeartbeat") == {"INVALID_REGULAR_EXPRESSION"}
+    assert pair.errors("JoinGroup") == {"NONE", "REBALANCE_IN_PROGRESS"}
+
+
+def test_an_assignment_that_is_too_large_lets_all_join_again(pair: Pair) -> None:
+    """The record of the group is larger than a batch of its topic may be."""
+    group, second = "large-assignment", pair.beside("second")
+    limit(pair, "2000")
+    pair.trims["JoinGroup"] = lambda reply: reply.members.sort(key=lambda one: one.group_instance_id)
+    first = rebalancing(pair, second, group)
+    pair.both("JoinGroup", 9, lambda s: join_request(9, group, first[s], instance="i1", protocols=RANGE))
+    mine, other = second.hear("JoinGroup", 9)
+    ids = (mine.member_id, other.member_id)
+    second.say("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], 2, instance="i2"))
+    pair.both("SyncGroup", 5, lambda s: sync_request(5, group, first[s], 2, {first[s]: bytes(3000)}, instance="i1"))
+    second.hear("SyncGroup", 5)
+    pair.ask("DescribeGroups", 5, described(group))
+    heartbeat(pair, 4, group, ids, 2, "i2")
+    limit(pair, None)
+    second.close()
+    assert pair.errors("SyncGroup") == {"UNKNOWN_SERVER_ERROR"}
+    assert pair.errors("Heartbeat") == {"REBALANCE_IN_PROGRESS"}
+
+
+def limit(pair: Pair, value: str | None) -> None:
+    """How large a batch of the groups' topic may be."""
+    r = m.IncrementalAlterConfigsRequest
+    change = r.AlterableConfig(name="max.message.bytes", config_operation=0 if value else 1, value=value)
+    resource = r.AlterConfigsResource(resource_type=2, resource_name="__consumer_offsets", configs=[change])
+    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource]))
+    d = m.DescribeConfigsRequest
+    wanted = d.DescribeConfigsResource(resource_type=2, resource_name="__consumer_offsets")
+    wanted.configuration_keys = ["max.message.bytes"]
+    value = value or "1048588"
+    pair.until("DescribeConfigs", 4, d(resources=[wanted]), lambda r: r.results[0].configs[0].value == value)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from ottla.protocol import messages as m
 
 from ..support.poll import until
-from .chance_clients import CODECS, Asked, Client
+from .chance_clients import CODECS, Asked, Client, configured
 
 FETCH_WAIT_MS: Final = 200
 
@@ -56,13 +56,10 @@ class Queue(GroupClient):
         return (self.beat, *[self.write] * 4, *[self.fetch] * 7, *[self.acknowledge] * 5, self.describe, self.lag)
 
     def configure(self) -> Asked:
-        r = m.IncrementalAlterConfigsRequest
         pairs = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "2"}
         if self.chance.random() < 0.3:
             pairs["share.isolation.level"] = "read_committed"
-        changes = [r.AlterableConfig(name=k, config_operation=0, value=v) for k, v in pairs.items()]
-        resource = r.AlterConfigsResource(resource_type=32, resource_name=self.group, configs=changes)
-        return "IncrementalAlterConfigs", 1, r(resources=[resource])
+        return configured(self.group, pairs)
 
     def beat(self) -> Asked:
         epoch = self.epochs.get(self.now, 0)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ottla.protocol import messages as m
 
 from ..support.poll import until
-from .chance_clients import Asked
+from .chance_clients import Asked, configured
 from .chance_members import GroupClient, Members
 
 R: Final = m.StreamsGroupHeartbeatRequest
@@ -195,11 +195,7 @@ class Streams(Administered):
         return (*[self.beat] * 16, *[self.describe] * 3, *[self.tell_topology] * 3, *rare)
 
     def configure(self) -> Asked:
-        r = m.IncrementalAlterConfigsRequest
-        pairs = {"streams.num.standby.replicas": self.chance.choice(("0", "1", "1"))}
-        changes = [r.AlterableConfig(name=k, config_operation=0, value=v) for k, v in pairs.items()]
-        resource = r.AlterConfigsResource(resource_type=32, resource_name=self.group, configs=changes)
-        return "IncrementalAlterConfigs", 1, r(resources=[resource])
+        return configured(self.group, {"streams.num.standby.replicas": self.chance.choice(("0", "1", "1"))})
 
     def request(self, epoch: int, **more: Any) -> Asked:
         request = R(group_id=self.group, member_id=self.member_id(self.now), member_epoch=epoch)

@@ -9,6 +9,7 @@ from ..support.seeds import spans
 from . import balance
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", spans(0, 300, quick=20))
 def test_histories_hold(seeds: range) -> None:
     run_all(balance.run, seeds)

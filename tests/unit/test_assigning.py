@@ -219,6 +219,7 @@ def test_what_cannot_be_decompressed_is_an_unknown_error_as_in_kafka() -> None:
         assert refusal(wrapped(b"nonsense", magic=magic), magic) == Errors.UNKNOWN_SERVER_ERROR
 
 
+@pytest.mark.long
 def test_what_is_compressed_much_is_refused_in_steps() -> None:
     bomb = compression.compress(GZIP, legacy.encode(messages(bytes(9 << 20), magic=1)))
     for given in (

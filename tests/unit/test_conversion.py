@@ -135,6 +135,7 @@ def alike(chance: random.Random) -> list[Record]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 @pytest.mark.parametrize("append_time", [None, T + 99])
 @pytest.mark.parametrize("seed", range(6))

@@ -72,6 +72,7 @@ def test_keys_of_all_lengths_are_one_run() -> None:
     assert b"".join(out) == legacy.encode([Message(r.offset, r.key, r.value, 1, T) for r in made])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 @pytest.mark.parametrize("seed", in_turn(seeds(20, quick=4)))
 @pytest.mark.parametrize("kind", [of_all_lengths, with_all_keys])
@@ -129,6 +130,7 @@ def none_known(out: list[bytes], data: bytes, position: int, number_max: int, ta
     return runs.Run(0, position, 0, -1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", in_turn(seeds(40, quick=4)))
 @pytest.mark.parametrize("made", [in_runs, of_all_lengths, with_all_keys])
 def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

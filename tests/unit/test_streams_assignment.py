@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ottla.coordinator.group.assignors import finished
+from ottla.coordinator.group.assignors import PARTITIONS_PER_STEP, finished
+from ottla.coordinator.group.streams import sticky
 from ottla.coordinator.group.streams.sticky import TaskMember, TaskSpec, steps
 from ottla.coordinator.group.streams.tasks import NO_TASKS, Tasks
 from ottla.coordinator.java_queue import JavaQueue
@@ -34,6 +37,7 @@ def assigned(spec: TaskSpec) -> dict[str, Tasks]:
     return dict(finished(steps(spec)))
 
 
+@pytest.mark.long
 @given(specs())
 @settings(max_examples=60, deadline=None)
 def test_every_task_runs_once_and_copies_are_on_other_processes(spec: TaskSpec) -> None:
@@ -51,6 +55,7 @@ def test_every_task_runs_once_and_copies_are_on_other_processes(spec: TaskSpec) 
         assert len(of) == 1 + copies
 
 
+@pytest.mark.long
 @given(specs())
 @settings(max_examples=60, deadline=None)
 def test_a_balanced_assignment_stays(spec: TaskSpec) -> None:
@@ -72,6 +77,41 @@ def test_a_task_goes_to_the_member_that_has_its_state() -> None:
     }
     found = assigned(TaskSpec(members, {"0": (1, True)}, 1))
     assert (found["m2"].active, found["m1"].standby) == (frozenset({("0", 0)}), frozenset({("0", 0)}))
+
+
+class Looked(dict[tuple[str, int], int]):
+    """Offsets that count how often they are looked at."""
+
+    count = 0
+
+    def items(self) -> Any:
+        for one in super().items():
+            Looked.count += 1
+            yield one
+
+
+@pytest.mark.parametrize("standbys", [0, 1])
+@pytest.mark.parametrize("has_offsets", [False, True])
+def test_a_step_looks_at_a_few_of_many_tasks(standbys: int, has_offsets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {str(number): (500, True) for number in range(4)}
+    everything = {(name, number): 1 for name, (count, _) in sizes.items() for number in range(count)}
+    members = {f"m{n}": TaskMember(f"p{n}", NO_TASKS, Looked(everything) if has_offsets else {}) for n in range(20)}
+    looks = 0
+
+    def counted(kept: Callable[..., bool]) -> Callable[..., bool]:
+        def look(*given: Any) -> bool:
+            nonlocal looks
+            looks += 1
+            return kept(*given)
+
+        return look
+
+    for name in ("_keep", "_give_to_least"):
+        monkeypatch.setattr(sticky._Assignment, name, counted(getattr(sticky._Assignment, name)))
+    work, most, Looked.count = steps(TaskSpec(members, sizes, standbys)), 0, 0
+    for _ in work:
+        most, looks, Looked.count = max(most, looks + Looked.count), 0, 0
+    assert 0 < most <= 2 * PARTITIONS_PER_STEP
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])

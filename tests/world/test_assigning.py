@@ -80,6 +80,14 @@ def test_a_step_is_linear_where_the_whole_is_members_times_topics(
     )
 
 
+def test_a_step_of_a_share_group_looks_at_some_of_what_few_members_have() -> None:
+    names = [n.to_bytes(16, "big") for n in range(2000)]
+    target = {name: frozenset(range(3)) for name in names}
+    members = {f"m{n}": MemberSpec(None, None, frozenset(names), target) for n in range(4)}
+    counts = lines_by_step(of_share(Spec(members, dict.fromkeys(names, 3), homogeneous=True)))
+    assert max(counts) < 2 * 3 * len(names), "more than to sort the partitions of one member"
+
+
 def test_the_order_of_java_is_the_same_in_steps() -> None:
     names = [f"member-{n}" for n in range(1000)]
     assert finished(java_order_steps(names)) == java_order(names)

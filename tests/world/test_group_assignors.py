@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ottla.coordinator.group.assignors import AssignorFailed, MemberSpec, Spec, uniform
+from ottla.coordinator.group.assignors import Assignment, AssignorFailed, MemberSpec, Spec, simple, uniform
 from ottla.coordinator.group.assignors import range as range_assignor
 from ottla.coordinator.group.assignors.registry import Assignors
+from ottla.coordinator.group.consumer.group import ConsumerGroup, Resolved
+from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.format import Commit
 from ottla.coordinator.group.offsets.store import Offsets
 from ottla.coordinator.timeline import Timeline
@@ -47,6 +50,54 @@ def spec(members: dict[str, Any], counts: dict[bytes, int], homogeneous: bool = 
 def test_range_gives_the_same_ranges_of_every_topic() -> None:
     found = range_assignor.assign(spec({"b": ([T, U], {}), "a": ([T, U], {})}, {T: 3, U: 3}))
     assert found == {"a": {T: frozenset((0, 1)), U: frozenset((0, 1))}, "b": {T: frozenset((2,)), U: frozenset((2,))}}
+
+
+ASSIGNORS: dict[str, Callable[[Spec], Assignment]] = {
+    "range": range_assignor.assign,
+    "uniform": uniform.assign,
+    "simple": lambda spec: simple.assign(spec, {T: frozenset(range(4))}),
+}
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+def test_where_all_are_taken_to_be_alike_the_first_member_tells_what_they_are_subscribed_to(name: str) -> None:
+    """As in Kafka, also where that is wrong."""
+
+    def counts(**members: list[bytes]) -> dict[str, int]:
+        found = ASSIGNORS[name](spec({member: (topics, {}) for member, topics in members.items()}, {T: 4}))
+        return {member: len(found.get(member, {}).get(T, ())) for member in members}
+
+    assert counts(a=[T], b=[]) == {"a": 2, "b": 2}
+    assert counts(a=[], b=[T]) == {"a": 0, "b": 0}
+
+
+ALIKE = [  # names and expression of each member
+    ([(["t"], ""), (["t"], "")], True),
+    ([(["t"], ""), (["t", "u"], "")], False),
+    ([(["t"], ""), ([], "")], False),
+    ([([], ""), ([], "")], True),
+    ([([], "t.*"), ([], "t.*")], True),
+    ([([], "t.*"), ([], "[t].*")], False),  # though they match the same
+    ([([], "t.*"), (["t"], "")], False),
+    ([(["t"], "t.*"), (["t"], "t.*")], False),
+]
+
+
+@pytest.mark.parametrize(("members", "alike"), ALIKE)
+def test_a_group_tells_from_counts_whether_members_are_subscribed_to_the_same(
+    members: list[tuple[list[str], str]], alike: bool
+) -> None:
+    group = ConsumerGroup("g", Timeline())
+    for regex in {regex for _, regex in members if regex}:
+        group.set_regex(regex, Resolved(frozenset({"t"}), 1, 0))
+    made = [Member(f"m{n}", topic_names=frozenset(of), topic_regex=regex) for n, (of, regex) in enumerate(members)]
+    *before, last = made
+    for one in before:
+        group.set_member(one)
+    nobody = Member(last.id)
+    assert group.are_alike_after(nobody, last, group.topics_after([nobody], [last])) is alike
+    group.set_member(last)
+    assert group.are_alike() is alike
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -14,6 +14,7 @@ Which test or check of the simulator (`tests/sim/groups.py`) holds each promise:
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 from ottla.broker.shards.loader import live_entries, log_entries
@@ -24,9 +25,10 @@ from ottla.coordinator.group.offsets.commit import Answers
 from ottla.coordinator.group.offsets.long_commits import LongCommits
 from ottla.coordinator.hashing import java_order, partition_for
 from ottla.coordinator.packing import encode_batch
+from ottla.coordinator.shard import Decision
 from ottla.protocol import codec
 from ottla.protocol import messages as m
-from ottla.protocol.errors import Errors
+from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.java import java_hash
 from ottla.protocol.records import Record, Template
 
@@ -391,6 +393,31 @@ def test_expressions_are_resolved_elsewhere_and_again_when_topics_come() -> None
         beat(w, "m2", 0, subscribed_topic_names=None, subscribed_topic_regex="(").reply.error_code
         == Errors.INVALID_REGULAR_EXPRESSION
     )
+
+
+def test_an_expression_is_resolved_again_after_a_long_write_was_refused_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a thread brings belongs to no write, and is not taken back with one."""
+    w = world()
+    threads: list[Callable[[], None]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(w.schedule, "in_thread", lambda work, done: threads.append(lambda: done(work(), None)))
+        beat(w, "m1", 0, subscribed_topic_names=None, subscribed_topic_regex="t|u.*")
+    refused: list[ApiError | None] = []
+
+    def decision() -> Decision[None]:
+        yield
+        raise ApiError(Errors.STALE_MEMBER_EPOCH)
+
+    host = w.broker.groups.host("g")
+    host.write("commit-offset", lambda shard: decision(), lambda reply, error: refused.append(error))
+    (resolved,) = threads
+    resolved()
+    w.pass_ms(5)
+    assert [error and error.code for error in refused] == [Errors.STALE_MEMBER_EPOCH]
+    assert given(beat(w, "m1", 1)) == [0, 1, 2, 3]
+    assert not host.shard.resolving, "it is resolved again when there are more topics"
 
 
 def test_while_a_group_settles_it_beats_faster_and_then_as_kafka_says() -> None:

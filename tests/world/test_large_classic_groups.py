@@ -24,6 +24,8 @@ from ..support.group_world import alive, beat, join, shard, sync, world
 from ..support.step_work import longest_step
 from ..support.world import Answer, World
 
+pytestmark = pytest.mark.long
+
 MEMBERS = STEP_ENCODED + 100
 
 

@@ -111,6 +111,7 @@ def test_the_steps_of_several_groups_are_taken_one_after_another(monkeypatch: py
     assert taken == ["a", "other", "a", "other", "b", "other"]
 
 
+@pytest.mark.long
 def test_groups_are_listed_as_they_were_when_the_request_came() -> None:
     w = of_one_partition()
     simple_groups(w, 600)
@@ -316,6 +317,7 @@ def test_members_that_leave_at_once_are_one_change_of_the_group_and_stay_away(le
         assert dict(getattr(loaded, name).items()) == dict(getattr(before, name).items()), name
 
 
+@pytest.mark.long
 def test_many_members_leave_with_little_work() -> None:
     w, count = of_one_partition(), 300
     ids = [f"m{number}".ljust(36, "-") for number in range(count)]

@@ -276,9 +276,23 @@ def test_a_replica_gets_as_much_at_once_as_it_may_fetch() -> None:
     """replica.fetch.max.bytes"""
     assert ends(throttled(100_000))[1] == 10, "1 MiB"
     small = throttled(100_000, replica_fetch_max_bytes="250000")
-    assert ends(small)[1] == 3, "as many batches as reach the limit"
-    small.pass_ms(3100)
-    assert ends(small)[1] == 6
+    assert ends(small)[1] == 2, "whole batches within the limit"
+    small.pass_ms(2600)
+    assert ends(small)[1] == 4
+
+
+@pytest.mark.parametrize(("limit", "batches"), [(0.1, 1), (1, 1), (2, 2), (2.5, 2), (80, 80)])
+def test_a_replica_gets_whole_batches_however_small_they_are(limit: float, batches: int) -> None:
+    """Kafka's TopicCommandTest: with replica.fetch.max.bytes=1 it gets one batch of a hundred bytes, and waits."""
+    size = len(batch(b"v"))
+    w = cluster(replica_fetch_max_bytes=str(int(limit * size)))
+    for _ in range(100):
+        assert produce(w, 3, topic="two").error_code == 0
+    configure(w, BROKER, "3", leader_replication_throttled_rate="1")
+    configure(w, TOPIC, "two", leader_replication_throttled_replicas="*")
+    assert move(w, [3, 2, 1]) == "NONE"
+    w.pass_ms(100)
+    assert (ends(w)[1], listed(w)) == (batches, {("two", 0): ([3, 2, 1], [1], [])})
 
 
 @pytest.mark.parametrize(

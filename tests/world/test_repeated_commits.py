@@ -198,6 +198,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_traced", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_not_decoded_has_the_same_effect(seed: int, is_traced: bool, served: Counter[Any]) -> None:

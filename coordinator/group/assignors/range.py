@@ -15,9 +15,10 @@ def assign(spec: Spec) -> Assignment:
 
 def steps(spec: Spec) -> Steps[Assignment]:
     order = sorted(spec.members, key=lambda m: (spec.members[m].instance_id is None, spec.members[m].instance_id or m))
+    all_want = sorted(spec.members[order[0]].topic_ids) if spec.homogeneous and order else None
     subscribers: dict[bytes, int] = {}
     for member in spec.members.values():
-        for topic in sorted(member.topic_ids):
+        for topic in sorted(member.topic_ids) if all_want is None else all_want:
             subscribers[topic] = subscribers.get(topic, 0) + 1
         yield
     extra = {topic: spec.partition_counts[topic] % count for topic, count in subscribers.items()}
@@ -25,7 +26,7 @@ def steps(spec: Spec) -> Steps[Assignment]:
     assignment: dict[str, dict[bytes, set[int]]] = {}
     for member_id in order:
         mine: dict[bytes, set[int]] = {}
-        for topic in sorted(spec.members[member_id].topic_ids):
+        for topic in sorted(spec.members[member_id].topic_ids) if all_want is None else all_want:
             start = following[topic]
             quota = spec.partition_counts[topic] // subscribers[topic]
             if extra[topic] > 0:

@@ -77,14 +77,16 @@ def _join(
         member = find_static(group, member_id, instance_id, not request.member_id, records, classic=True)
     downgrade = existing is not None and not existing.is_classic and may_downgrade_with(shard, group, existing)
     changed = _as_classic(member, client, request, said, protocols)
-    epoch, subscription_changed = subscribe(shard, client, group, member, changed, records, classic=True)
+    subscribed = subscribe(shard, client, group, member, changed, records, classic=True)
     owned = _owned(shard, said)
     if downgrade:
         assert existing is not None
-        changed = downgrade_with(shard, group, existing, changed, epoch, subscription_changed, owned, records)
+        changed = downgrade_with(
+            shard, group, existing, changed, subscribed.epoch, subscribed.has_changed, owned, records
+        )
     else:
-        target_epoch, target = assign(shard, group, epoch, member, changed, records)
-        changed = reconcile(shard, group, changed, target_epoch, target, subscription_changed, owned, records)
+        target_epoch, target = assign(shard, group, subscribed, member, changed, records)
+        changed = reconcile(shard, group, changed, target_epoch, target, subscribed.has_changed, owned, records)
     response = messages.JoinGroupResponse(
         member_id=changed.id,
         generation_id=changed.epoch,

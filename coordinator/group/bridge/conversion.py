@@ -53,15 +53,23 @@ def heartbeat_of_classic(
         made = ConsumerGroup(group.id, shard.timeline)
         return heartbeat_after(shard, made, client, request, records)
     _check_upgrade(shard, group)
+    mark = shard.journal.end()
+    try:
+        result = heartbeat_after(shard, _upgraded(shard, group, records), client, request, records)
+    except ApiError as error:
+        shard.journal.back_to(mark)
+        result = Result(reply=error.put_into(messages.ConsumerGroupHeartbeatResponse(), with_default=False))
+    _let_join_again(group)
+    result.on_failed = lambda error: _let_join_again(group)
+    return result
+
+
+def _let_join_again(group: ClassicGroup) -> None:
+    """Answers who waits with REBALANCE_IN_PROGRESS. As in Kafka that holds where the group stays a classic one."""
+    again = int(Errors.REBALANCE_IN_PROGRESS)
     for member in list(group.members.values()):
-        again = int(Errors.REBALANCE_IN_PROGRESS)
         group.answer_join(member, messages.JoinGroupResponse(error_code=again, member_id=member.id, protocol_name=None))
         group.answer_sync(member, messages.SyncGroupResponse(error_code=again, assignment=b""))
-    try:
-        made = _upgraded(shard, group, records)
-    except ApiError as error:  # the answers hold
-        return Result(reply=error.put_into(messages.ConsumerGroupHeartbeatResponse(), with_default=False))
-    return heartbeat_after(shard, made, client, request, records)
 
 
 def _cannot_upgrade(group: ClassicGroup, reason: str) -> ApiError:

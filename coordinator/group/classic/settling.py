@@ -70,7 +70,7 @@ def _is_without_partitions(group: ClassicGroup, assignments: dict[str, bytes]) -
             if data[2:6] != NO_TOPICS or assignment(data).user_data:
                 return False
     except MalformedMessage:
-        return False
+        return False  # a protocol of their own, of whose assignments nothing is known
     return not any(_owns_partitions(member.metadata(group.protocol)) for member in group.members.values())
 
 

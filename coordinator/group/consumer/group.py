@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 from ....protocol import messages
@@ -30,6 +30,15 @@ class Count(NamedTuple):
 
     by_name: int = 0
     by_regex: int = 0
+
+
+def _alike(regexes: Mapping[str, int], topics: Iterable[Count], members: int) -> bool:
+    """Whether so many members name the same topics, or have the same regular expression and nothing else, as Kafka
+    tells from counts: two expressions are not alike where they match the same.
+    """
+    if not regexes:
+        return all(one.by_name == members for one in topics)
+    return all(count == members for count in regexes.values()) and all(one == (0, 1) for one in topics)
 
 
 class ConsumerGroup(ModernGroup[Member, Target]):
@@ -170,10 +179,27 @@ class ConsumerGroup(ModernGroup[Member, Target]):
         else:
             self.regexes[regex] = resolved
 
+    def are_alike(self) -> bool:
+        """Whether all members are subscribed to the same (Kafka's SubscriptionType)."""
+        return _alike(dict(self.regex_counts.items()), (one for _, one in self.topics.items()), len(self.members))
+
+    def are_alike_after(self, gone: Member, come: Member, topics: Mapping[str, Count]) -> bool:
+        """The same after `come` has replaced `gone`, with `topics_after` that."""
+        is_new = come.id not in self.members and come.instance_id not in self.static_members
+        return _alike(self._users_after([gone], [come]), topics.values(), len(self.members) + is_new)
+
+    def _users_after(self, gone: Iterable[Member], come: Iterable[Member]) -> dict[str, int]:
+        """Returns how many members are subscribed by each expression, after `come` have replaced `gone`."""
+        users = Counter(dict(self.regex_counts.items()))
+        users.update(one.topic_regex for one in come if one.topic_regex)
+        users.subtract(one.topic_regex for one in gone if one.topic_regex)
+        return {regex: count for regex, count in users.items() if count > 0}
+
     def topics_after(self, gone: Iterable[Member], come: Iterable[Member]) -> dict[str, Count]:
         """Returns the subscription counts after the members `come` have replaced the members `gone`."""
         counts: dict[str, Count] = dict(self.topics.items())
-        users: dict[str, int] = dict(self.regex_counts.items())
+        gone, come = list(gone), list(come)
+        users = self._users_after(gone, come)
 
         def add(names: Iterable[str], by_name: int, by_regex: int) -> None:
             for name in names:
@@ -182,14 +208,10 @@ class ConsumerGroup(ModernGroup[Member, Target]):
 
         for member in gone:
             add(member.topic_names, -1, 0)
-            if member.topic_regex:
-                users[member.topic_regex] = users.get(member.topic_regex, 0) - 1
         for member in come:
             add(member.topic_names, 1, 0)
-            if member.topic_regex:
-                users[member.topic_regex] = users.get(member.topic_regex, 0) + 1
         for expression, resolved in self.regexes.items():
-            if users.get(expression, 0) <= 0:
+            if expression not in users:
                 add(resolved.topics, 0, -1)
         return {name: count for name, count in counts.items() if count.by_name > 0 or count.by_regex > 0}
 
@@ -285,9 +307,11 @@ class ConsumerGroup(ModernGroup[Member, Target]):
             raise ApiError(Errors.ILLEGAL_GENERATION if member.is_classic else Errors.STALE_MEMBER_EPOCH)
 
     def has_readable_offsets(self, member_id: str | None, epoch: int, as_of: int | None) -> bool:
-        if member_id is None and epoch < 0:
-            return True
-        member: Member | None = self.members.get(member_id, None, as_of)  # type: ignore[arg-type]
+        if member_id is None:
+            if epoch < 0:
+                return True
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)  # as in Kafka
+        member = self.members.get(member_id, None, as_of)
         if member is None:
             raise ApiError(Errors.UNKNOWN_MEMBER_ID)
         if epoch != member.epoch:

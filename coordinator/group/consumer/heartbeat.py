@@ -110,9 +110,9 @@ def heartbeat_after(
         if not joins:
             check_epoch(member, request.member_epoch, owned)
     changed = _updated(member, client, request)
-    epoch, subscription_changed = subscribe(shard, client, group, member, changed, records)
-    target_epoch, target = assign(shard, group, epoch, member, changed, records)
-    after = reconcile(shard, group, changed, target_epoch, target, subscription_changed, owned, records)
+    subscribed = subscribe(shard, client, group, member, changed, records)
+    target_epoch, target = assign(shard, group, subscribed, member, changed, records)
+    after = reconcile(shard, group, changed, target_epoch, target, subscribed.has_changed, owned, records)
     shard.await_session(group, member_id)
     return Result(records, _reply(shard, group, request, member, after))
 

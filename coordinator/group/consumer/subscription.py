@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from ....protocol import messages
 from ...format import CoordinatorRecord
 from ..environment import Client
 from ..metadata_hash import metadata_hash
 from ..state import ShardState
 from .epoch import METADATA_REFRESH_MS, raise_epoch
-from .group import ConsumerGroup
+from .group import ConsumerGroup, Count
 from .member import Member
 from .records import metadata_record
 from .topic_regexes import update_regexes
+
+
+class Subscribed(NamedTuple):
+    """The group's epoch, whether the member's subscription changed, and the topics of the group with that, if they had
+    to be looked at.
+    """
+
+    epoch: int
+    has_changed: bool
+    topics: Mapping[str, Count] | None
 
 
 def subscribe(
@@ -23,9 +36,9 @@ def subscribe(
     records: list[CoordinatorRecord],
     *,
     classic: bool = False,
-) -> tuple[int, bool]:
-    """Adds the records of a member's metadata and of the group's epoch, if they change. Returns the epoch, and whether
-    the member's subscription changed. `classic`: the member uses the classic protocol. Raises ApiError.
+) -> Subscribed:
+    """Adds the records of a member's metadata and of the group's epoch, if they change. `classic`: the member uses the
+    classic protocol. Raises ApiError.
     """
     names_changed = False
     if member is not changed and member.subscription() != changed.subscription():
@@ -33,10 +46,11 @@ def subscribe(
         names_changed = member.topic_names != changed.topic_names
     regex_changed, resolved = update_regexes(shard, client, group, member, changed, records)
     bump = names_changed or (regex_changed if classic else resolved or _assignor_changes(shard, group, member, changed))
-    epoch = group.epoch
-    if bump or _refresh_is_due(shard, group):
-        epoch = _update_epoch(shard, group, member, changed, bump, records)
-    return epoch, names_changed or regex_changed
+    if not bump and not _refresh_is_due(shard, group):
+        return Subscribed(group.epoch, regex_changed, None)
+    topics = group.topics_after([member], [changed])
+    epoch = _update_epoch(shard, group, topics, bump, records)
+    return Subscribed(epoch, names_changed or regex_changed, topics)
 
 
 def _assignor_changes(shard: ShardState, group: ConsumerGroup, member: Member, changed: Member) -> bool:
@@ -55,12 +69,11 @@ def _refresh_is_due(shard: ShardState, group: ConsumerGroup) -> bool:
 def _update_epoch(
     shard: ShardState,
     group: ConsumerGroup,
-    member: Member,
-    changed: Member,
+    topics: Mapping[str, Count],
     bump: bool,
     records: list[CoordinatorRecord],
 ) -> int:
-    found = metadata_hash(group.topics_after([member], [changed]), shard.env.image)
+    found = metadata_hash(topics, shard.env.image)
     epoch = group.epoch
     if bump or found != group.metadata_hash:
         epoch = raise_epoch(shard, group, found, records)

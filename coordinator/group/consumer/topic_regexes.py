@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...format import CoordinatorRecord
 from ...shard import Result
 from .. import regex
@@ -72,22 +74,27 @@ def _maybe_resolve(
     if not refresh or not names:
         return
     shard.resolving[group.id] = None
+    shard.journal.note(shard.resolving.pop, group.id, None)
     image = shard.env.image
     version, work = image.version, regex.matcher(names, image.topic_names())
 
     def done(found: dict[str, frozenset[str]] | None, error: BaseException | None) -> None:
         shard.resolving.pop(group.id, None)
         if error is None and found is not None:
-            resolved = {name: Resolved(_permitted(client, topics), version, now) for name, topics in found.items()}
+            allowed = _permitted(client, found.values())
+            resolved = {name: Resolved(topics & allowed, version, now) for name, topics in found.items()}
             shard.write("update-regexes", lambda: regexes_resolved(shard, group.id, resolved))
 
     shard.journal.after(lambda: shard.env.background(work, done))
 
 
-def _permitted(client: Client, topics: frozenset[str]) -> frozenset[str]:
-    """Leaves out topics that the client must not know of: the client whose heartbeat made them be looked for."""
+def _permitted(client: Client, matches: Iterable[frozenset[str]]) -> frozenset[str]:
+    """Returns the topics among all matches of which the client may know: the client whose heartbeat made them be looked
+    for. Each topic is asked for once.
+    """
+    topics = frozenset[str]().union(*matches)
     may_describe = client.may_describe
-    return topics if may_describe is None else frozenset(topic for topic in topics if may_describe(topic))
+    return topics if may_describe is None else frozenset(topic for topic in sorted(topics) if may_describe(topic))
 
 
 def regexes_resolved(shard: ShardState, group_id: str, found: dict[str, Resolved]) -> Result:

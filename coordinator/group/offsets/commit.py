@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from ....protocol import codec, messages
 from ....protocol.encoded import Encoded
 from ....protocol.errors import ApiError, Errors
+from ....protocol.java import java_length
 from ....protocol.records import int64
 from ...shard import Decided, Decision, Result, begun
 from ..environment import Client
@@ -234,9 +235,4 @@ def _commits(
 def _too_large(shard: ShardState, metadatas: list[str]) -> dict[int, int]:
     """Returns the error codes of commits with too much metadata, by their places in the request."""
     limit, code = shard.env.config("offset.metadata.max.bytes"), int(Errors.OFFSET_METADATA_TOO_LARGE)
-    return {place: code for place, text in enumerate(metadatas) if len(text) * 2 > limit and _java_length(text) > limit}
-
-
-def _java_length(text: str) -> int:
-    """UTF-16 code units, which Kafka counts."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return {place: code for place, text in enumerate(metadatas) if len(text) * 2 > limit and java_length(text) > limit}

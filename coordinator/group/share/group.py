@@ -65,13 +65,17 @@ def combined(first: Mapping[bytes, TopicState], second: Mapping[bytes, TopicStat
 
 
 def without(states: Mapping[bytes, TopicState], gone: Mapping[bytes, Iterable[int]]) -> dict[bytes, TopicState]:
-    """Returns the partitions of `states` that are not in `gone`."""
+    """Returns the partitions of `states` that are not in `gone`, and topics without partitions that are not either."""
     found = {}
     for topic_id, state in states.items():
         left = state.partitions - frozenset(gone.get(topic_id, ()))
-        if left:
+        if left or topic_id not in gone:
             found[topic_id] = state._replace(partitions=left)
     return found
+
+
+def _alike(counts: Iterable[int], members: int) -> bool:
+    return all(count == members for count in counts)
 
 
 class ShareGroup(ModernGroup[ShareMember, Target]):
@@ -109,13 +113,23 @@ class ShareGroup(ModernGroup[ShareMember, Target]):
                 else:
                     self.topics.pop(name)
 
-    def topics_after(self, gone: ShareMember | None, come: ShareMember | None) -> set[str]:
-        """Returns the subscribed topics after `come` has replaced `gone`, each of which may be None."""
+    def are_alike(self) -> bool:
+        """Whether all members are subscribed to the same (Kafka's SubscriptionType)."""
+        return _alike((count for _, count in self.topics.items()), len(self.members))
+
+    def are_alike_after(self, come: ShareMember, topics: Mapping[str, int]) -> bool:
+        """The same after `come` has joined or changed, with `topics_after` that."""
+        return _alike(topics.values(), len(self.members) + (come.id not in self.members))
+
+    def topics_after(self, gone: ShareMember | None, come: ShareMember | None) -> dict[str, int]:
+        """Returns the subscribed topics after `come` has replaced `gone`, each of which may be None, and by how many
+        members.
+        """
         counts: dict[str, int] = dict(self.topics.items())
         for member, change in ((gone, -1), (come, 1)):
             for name in member.topic_names if member else ():
                 counts[name] = counts.get(name, 0) + change
-        return {name for name, count in counts.items() if count > 0}
+        return {name: count for name, count in counts.items() if count > 0}
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.topics

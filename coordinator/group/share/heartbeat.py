@@ -104,8 +104,8 @@ def heartbeat(
         changes["topic_names"] = frozenset(request.subscribed_topic_names)
     records: list[CoordinatorRecord] = []
     changed = replaced(member, changes)
-    epoch, topics, bump = _subscribe(shard, group, member, changed, records)
-    target_epoch, target = _assign(shard, group, epoch, changed, records)
+    epoch, topics, bump, alike = _subscribe(shard, group, member, changed, records)
+    target_epoch, target = _assign(shard, group, epoch, changed, alike, records)
     after = _reconcile(shard, group, changed, target_epoch, target, bump, records)
     shard.await_session(group, after.id)
     unset = _initialize(shard, group, epoch, topics, records)
@@ -159,9 +159,10 @@ def _reply(
 
 def _subscribe(
     shard: ShardState, group: ShareGroup, member: ShareMember, changed: ShareMember, records: list[CoordinatorRecord]
-) -> tuple[int, Iterable[str], bool]:
+) -> tuple[int, Iterable[str], bool, bool | None]:
     """Adds the records of a member's metadata and of the group's epoch, if they change. Returns the epoch, the topics
-    to which the group is subscribed, and whether the epoch is raised.
+    to which the group is subscribed, whether the epoch is raised, and whether all members are subscribed to the same:
+    None if that is as it was, which Kafka does not look at then.
     """
     bump = False
     if member.subscription() != changed.subscription() or changed.id not in group.members:
@@ -171,9 +172,11 @@ def _subscribe(
         bump = bump or _has_unassigned(shard, group)
     epoch = group.epoch
     topics: Iterable[str] = group.topics
+    alike = None
     deadline, of_epoch = group.refresh_at_ms
     if bump or shard.env.now_ms() >= deadline or epoch < of_epoch:
-        topics = group.topics_after(member, changed)
+        topics = counts = group.topics_after(member, changed)
+        alike = group.are_alike_after(changed, counts)
         found = metadata_hash(topics, shard.env.image)
         bump = bump or found != group.metadata_hash
         if bump:
@@ -182,7 +185,7 @@ def _subscribe(
             shard.counts["share_rebalances"] += 1
             shard.moved_at_ms[group.id] = shard.env.monotonic_ms()
         group.refresh_at_ms = (shard.env.now_ms() + NEVER_MS, epoch)
-    return epoch, topics, bump
+    return epoch, topics, bump, alike
 
 
 def _has_unassigned(shard: ShardState, group: ShareGroup) -> bool:
@@ -210,6 +213,7 @@ def _assign(
     group: ShareGroup,
     epoch: int,
     changed: ShareMember,
+    alike: bool | None,
     records: list[CoordinatorRecord],
 ) -> tuple[int, Target]:
     """Returns the epoch of the target assignment and the member's part of it; computes the target again if that is due.
@@ -217,23 +221,25 @@ def _assign(
     """
     if target_assignment.is_due(shard, group, epoch):
         members: dict[str, ShareMember] = {**dict(group.members.items()), changed.id: changed}
-        work = _work(shard, group, epoch, members.values())
+        work = _work(shard, group, epoch, members.values(), group.are_alike() if alike is None else alike)
         assignment = target_assignment.assign(shard, group, work, records)
         if assignment is not None:
             return epoch, assignment.get(changed.id, {})
     return group.assignment_epoch, group.targets.get(changed.id, {})
 
 
-def _work(shard: ShardState, group: ShareGroup, epoch: int, members: Iterable[ShareMember]) -> Work[Target]:
+def _work(
+    shard: ShardState, group: ShareGroup, epoch: int, members: Iterable[ShareMember], alike: bool
+) -> Work[Target]:
     candidates = [Candidate(m.id, None, m.rack_id, m.topic_names, group.targets.get(m.id, {})) for m in members]
     initialized = shard.initializations.get(group.id, NOTHING).initialized
     assignable = {topic: state.partitions for topic, state in initialized.items()}
-    return Work(RECORDS, epoch, candidates, lambda spec: simple.steps(spec, assignable))
+    return Work(RECORDS, epoch, candidates, lambda spec: simple.steps(spec, assignable), homogeneous=alike)
 
 
 def work_for(shard: ShardState, group: ShareGroup) -> Work[Target]:
     """Describes the assignment that the group needs now."""
-    return _work(shard, group, group.epoch, group.members.values())
+    return _work(shard, group, group.epoch, group.members.values(), group.are_alike())
 
 
 def _reconcile(

@@ -94,7 +94,7 @@ def _work(
 
 
 def _as_seen(group: StreamsGroup, member: StreamsMember) -> TaskMember:
-    return TaskMember(member.process_id, member.assigned.plain(), group.heard.offsets_of(member.id).has)
+    return TaskMember(member.process_id, member.assigned, group.heard.offsets_of(member.id).has)
 
 
 def work_for(shard: ShardState, group: StreamsGroup) -> Work[Tasks]:

@@ -7,18 +7,16 @@ member keeps what it had.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...hashing import computed_order, java_order, name_hash
 from ...java_queue import JavaQueue
-from ..assignors import Steps
-from .tasks import Task, Tasks
+from ..assignors import Pace, Steps
+from .tasks import HeldTasks, Task, Tasks
 
 NAME = "sticky"
-TASKS_PER_STEP = 256
-MEMBERS_PER_STEP = 256
 Offsets = Mapping[Task, int]
 """The sum of the offsets of a task's changelogs, as a member has them on its disk."""
 
@@ -27,7 +25,7 @@ class TaskMember(NamedTuple):
     """A member as the assignor sees it."""
 
     process: str
-    held: Tasks
+    held: Tasks | HeldTasks
     offsets: Offsets
 
 
@@ -123,27 +121,60 @@ class _Assignment:
         self.processes: dict[str, _Process] = {}
         self.had: dict[Task, _Seat] = {}
         self.copies: dict[Task, list[_Seat]] = {}
+        self.pace = Pace()
 
     def prepare(self) -> Steps[None]:
         """Notes what each member has."""
         ranked: dict[Task, list[tuple[int, int, _Seat]]] = {}
-        for number, (name, member) in enumerate(self.spec.members.items(), 1):
+        for name, member in self.spec.members.items():
             process = self.processes.setdefault(member.process, _Process())
             process.counts[name] = 0
             seat = _Seat(process, name)
             for task in member.held.active:
                 self.had[task] = seat
+                if self.pace.is_over():
+                    yield
             for task in member.held.standby:
                 ranked.setdefault(task, []).append((0, -member.offsets.get(task, 0), seat))
+                if self.pace.is_over():
+                    yield
             for task, offset in member.offsets.items():
                 if task not in member.held.standby:
                     ranked.setdefault(task, []).append((1, -offset, seat))
-            if number % MEMBERS_PER_STEP == 0:
+                if self.pace.is_over():
+                    yield
+            if self.pace.is_over():
                 yield
-        for task, found in ranked.items():
+        while ranked:  # taken out one by one: to let go of all of them takes long, too
+            task, found = ranked.popitem()
             found.sort(key=lambda one: one[:2])
             self.copies[task] = [seat for *_, seat in found]
-        yield
+            if self.pace.is_over(len(found)):
+                yield
+
+    def _tasks(self, stateful_only: bool) -> Iterator[Task]:
+        """Yields the tasks in the order of their numbers, and those of a number in that of their subtopologies."""
+        left = [
+            (name, count)
+            for name, (count, is_stateful) in sorted(self.spec.subtopologies.items())
+            if is_stateful or not stateful_only
+        ]
+        number = 0
+        while left := [one for one in left if one[1] > number]:
+            yield from ((name, number) for name, _ in left)
+            number += 1
+
+    def _by_subtopology(self, tasks: Iterable[Task], reverse: bool) -> Steps[list[Task]]:
+        """Returns tasks, which are in the order of their numbers, in that of their subtopologies."""
+        found: dict[str, list[Task]] = {name: [] for name in sorted(self.spec.subtopologies, reverse=reverse)}
+        for task in tasks:
+            found[task[0]].append(task)
+            if self.pace.is_over():
+                yield
+        return [task for of in found.values() for task in of]
+
+    def _copies_of(self, task: Task) -> int:
+        return len(self.copies.get(task, ()))
 
     def by_load(self) -> JavaQueue[_Process]:
         members = self.spec.members
@@ -175,39 +206,47 @@ class _Assignment:
         return best
 
     def give_active(self) -> Steps[None]:
-        names = self.spec.subtopologies
-        left = [(name, number) for name, (count, _) in names.items() for number in range(count)]
-        left.sort(key=lambda task: (task[1], task[0]))
-        left = [task for task in left if not self._keep(self.had.get(task), task, True)]
-        yield
-        left = [task for task in left if not self._keep(self._best_copy(task, False), task, True)]
-        yield
+        new: list[Task] = []
+        for task in self._tasks(stateful_only=False):
+            if not self._keep(self.had.get(task), task, True):
+                new.append(task)
+            if self.pace.is_over():
+                yield
+        left: list[Task] = []
+        for task in new:
+            if not self._keep(self._best_copy(task, False), task, True):
+                left.append(task)
+            if self.pace.is_over(1 + self._copies_of(task)):
+                yield
         queue = self.by_load()
-        for number, task in enumerate(sorted(left), 1):
+        for task in (yield from self._by_subtopology(left, reverse=False)):
             process = queue.poll()
             self._gave(process.give_any(task, True), True)
             queue.add(process)
-            if number % TASKS_PER_STEP == 0:
+            if self.pace.is_over():
                 yield
 
     def give_standby(self) -> Steps[None]:
-        stateful = [(name, count) for name, (count, is_stateful) in self.spec.subtopologies.items() if is_stateful]
-        tasks = [(name, number) for name, count in stateful for number in range(count)]
-        left: list[tuple[Task, int]] = []
-        for number, task in enumerate(sorted(tasks, key=lambda task: (task[1], task[0]), reverse=True), 1):
+        tasks: list[Task] = []
+        for task in self._tasks(stateful_only=True):
+            tasks.append(task)
+            if self.pace.is_over():
+                yield
+        missing: dict[Task, int] = {}
+        for task in reversed(tasks):
             kept = 0
             while kept < self.spec.standbys and self._keep_standby(task):
                 kept += 1
             if kept < self.spec.standbys:
-                left.append((task, self.spec.standbys - kept))
-            if number % TASKS_PER_STEP == 0:
+                missing[task] = self.spec.standbys - kept
+            if self.pace.is_over((1 + kept) * (1 + self._copies_of(task))):
                 yield
         queue = self.by_load()
-        for number, (task, missing) in enumerate(sorted(left, reverse=True), 1):
-            for _ in range(missing):
+        for task in (yield from self._by_subtopology(missing, reverse=True)):
+            for _ in range(missing[task]):
                 if not self._give_to_least(queue, task):
                     break
-            if number % TASKS_PER_STEP == 0:
+            if self.pace.is_over(missing[task]):
                 yield
 
     def _keep_standby(self, task: Task) -> bool:
@@ -230,11 +269,14 @@ class _Assignment:
             queue.add(process)
         return found
 
-    def result(self) -> dict[str, Tasks]:
+    def result(self) -> Steps[dict[str, Tasks]]:
         found = {}
         for name, member in self.spec.members.items():
             process = self.processes[member.process]
-            found[name] = Tasks(frozenset(process.active.get(name, ())), frozenset(process.standby.get(name, ())))
+            tasks = Tasks(frozenset(process.active.get(name, ())), frozenset(process.standby.get(name, ())))
+            found[name] = tasks
+            if self.pace.is_over(1 + len(tasks.active) + len(tasks.standby)):
+                yield
         return found
 
 
@@ -245,7 +287,7 @@ def steps(spec: TaskSpec) -> Steps[Mapping[str, Tasks]]:
     yield from assignment.give_active()
     if spec.standbys:
         yield from assignment.give_standby()
-    return assignment.result()
+    return (yield from assignment.result())
 
 
 def nothing(members: Sequence[str]) -> Steps[Mapping[str, Tasks]]:
