@@ -111,8 +111,13 @@ async def note_initialized(
     )
 
 
-async def delete_states(broker: Broker, group_id: str, topics: Mapping[bytes, Iterable[int]]) -> Failures:
-    """Deletes the state of share-partitions at the share coordinator; returns the errors."""
+async def delete_states(broker: Broker, group_id: str, topics: Mapping[bytes, frozenset[int]]) -> Failures:
+    """Deletes the state of share-partitions at the share coordinator; returns the errors. As in Kafka, all fail where
+    a partition is below 0, or a topic has no partitions.
+    """
+    if any(min(of, default=-1) < 0 for of in topics.values()):
+        error = ApiError(Errors.UNKNOWN_SERVER_ERROR)
+        return {(topic, index): error for topic, of in topics.items() for index in of}
     _, errors = await each(broker, keys_of(group_id, topics), broker.share_partitions.persister.once.delete)
     return errors
 

@@ -6,6 +6,8 @@ ones (KIP-932).
 - Where all share-partitions are full of records that the member itself holds, only its own acknowledgements make room,
   and they come over the connection that the wait blocks. Such a fetch is answered after 2 ms, and after twice as long
   each time while the member acknowledges nothing (Kafka: after `MaxWaitMs`; `ottla.group.settle`).
+- Negative `MaxBytes` fail each partition, and an unknown acquire mode the whole request, with UNKNOWN_SERVER_ERROR.
+- A client beyond its `consumer_byte_rate` gets no records; what was acquired stays so until its locks end.
 - A request that renews locks fetches nothing; all its limits must be zero.
 
 **State**
@@ -25,17 +27,19 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ..error_places import COORDINATOR, Place, Text, array, codes
-from ..later import drive
+from ..later import Later, drive
 from ..limits import SHARE_SESSIONS
 from ..net.context import Context
 from ..replica.fetch_reads import EMPTY
 from ..share.sessions import SessionKey, ShareSession, TopicPartition, Wanted
 from ..share.share_fetch import ShareFetch, Terms
 from ._nodes import node_endpoints
+from ._reply_size import reply_size
 from ._share_requests import (
     GROUPS,
     RENEW_SINCE,
     TOPICS,
+    Outcomes,
     acknowledge,
     check_ids,
     denied_topics,
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 
 AUTHORIZATION = (GROUPS, TOPICS)
 LIMITS = {"maxBytes": "max_bytes", "minBytes": "min_bytes", "maxRecords": "max_records", "maxWaitMs": "max_wait_ms"}
+ACQUIRE_MODES = (0, 1)  # whole batches, or so many records
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 _PARTITIONS = (
     array("responses", "topics", topic_id="topic_id"),
@@ -71,7 +76,7 @@ ERRORS = (
         ),
         _PARTITIONS,
         others=(("records", b""), ("acquired_records", ())),
-        text=Text.OWN,
+        text=Text.NOTHING,
         of_whole=False,
         is_kept=True,
     ),
@@ -111,9 +116,10 @@ async def handle(context: Context, request: messages.ShareFetchRequest) -> messa
     fetched: Found = {}
     if not renews and request.share_session_epoch != FINAL_EPOCH:
         fetched = await _fetch(context, request, session, member, entries, denied)
+    settled = {} if outcomes is None else await _settled(outcomes, fetched)
     response = r(acquisition_lock_timeout_ms=lock_duration_ms(context, member.group_id))
-    topics = _told(session, fetched)
-    for key, outcome in (await outcomes).items() if outcomes is not None else ():
+    topics = {} if _is_throttled(context, session, fetched) else _told(session, fetched)
+    for key, outcome in settled.items():
         data = topics.setdefault(key, r.PartitionData(partition_index=key[1], records=EMPTY))
         if outcome is not None:
             data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.own_message
@@ -192,7 +198,12 @@ async def _fetch(
             found[key] = messages.ShareFetchResponse.PartitionData(
                 partition_index=one.partition, error_code=error.code, records=EMPTY
             )
+    if wanted and request.share_acquire_mode not in ACQUIRE_MODES:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     max_bytes = min(request.max_bytes, broker.config["fetch.max.bytes"])
+    quota_max = None if context.usage is None else context.usage.fetch_bytes_max()
+    if quota_max is not None:
+        max_bytes = int(min(max_bytes, quota_max))
     if not wanted or not request.max_records or not max_bytes:
         return found
     level = str(broker.settings.of_group(member.group_id, "share.isolation.level")).lower()
@@ -208,6 +219,21 @@ async def _fetch(
         ISOLATION_LEVELS[level],
     )
     return found | await ShareFetch(broker.share_partitions, terms, wanted, session).begin()
+
+
+async def _settled(outcomes: Later[Outcomes], fetched: Found) -> Outcomes:
+    """Returns the error of each acknowledgement, None if it is written."""
+    try:
+        return await outcomes
+    except BaseException:  # the connection is closed: nothing will send the records
+        _release(fetched)
+        raise
+
+
+def _release(fetched: Found) -> None:
+    for data in fetched.values():
+        if data.records is not EMPTY:
+            data.records.release()
 
 
 def _name_leaders(context: Context, response: messages.ShareFetchResponse) -> None:
@@ -227,6 +253,25 @@ def _told(session: ShareSession | None, fetched: Found) -> Found:
     if session is None:
         return fetched
     return {key: data for key, data in fetched.items() if session.is_news(key, len(data.records) > 0, data.error_code)}
+
+
+def _is_throttled(context: Context, session: ShareSession | None, fetched: Found) -> bool:
+    """Counts the reply for quotas. A client that is throttled gets nothing of what was fetched, which stays acquired,
+    as in Kafka.
+    """
+    usage = context.usage
+    if usage is None:
+        return False
+    usage.resume()
+    news = {
+        key: data
+        for key, data in fetched.items()
+        if session is None or session.has_news(key, len(data.records) > 0, data.error_code)
+    }
+    if not usage.fetched(reply_size(context, messages.ShareFetchResponse(responses=_by_topic(news)))):
+        return False
+    _release(fetched)
+    return True
 
 
 def _by_topic(found: Found) -> list[messages.ShareFetchResponse.ShareFetchableTopicResponse]:

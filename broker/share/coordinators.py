@@ -33,6 +33,7 @@ class ShareCoordinators(ShardHosts["ShareShard"]):
     topic_name = TOPIC_NAME
     timeout_key = "share.coordinator.write.timeout.ms"
     codec_key = "share.coordinator.state.topic.compression.codec"
+    base_sequence = 0
     required_acks = 1
     partitions_key = "share.coordinator.state.topic.num.partitions"
     replication_key = "share.coordinator.state.topic.replication.factor"

@@ -3,7 +3,8 @@ a topic.
 
 Such a record has headers with its origin and the reason, and the original key and value if the group copies them
 (`errors.deadletterqueue.copy.record.enable`). The records that one input event sends to one partition form one batch.
-If a queue is not allowed or cannot be written, the record is lost and the share group continues.
+If a queue is not allowed or cannot be written, the record is lost and the share group continues. One that cannot be
+read is sent without its key and value.
 
 A record is written at least once, as in Kafka: a share-partition that is loaded writes the records again that were
 ARCHIVING, because it is unknown whether they have reached the queue. The queue is not searched for them, because the
@@ -19,6 +20,7 @@ from ...coordinator.share.changes import Change
 from ...protocol import messages, opening, records
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ...protocol.records import BatchAt, Record
+from ...storage.segment import IndexDamaged
 from .. import bugs
 from ..config.checks import keeps_nothing
 from ..controller.controller import MetadataController
@@ -259,7 +261,7 @@ class DeadLetters:
         ends: dict[_Letter, int] = {}
         size = records.HEADER_SIZE
         for one in letters:
-            originals = yield from one.originals(limit)
+            originals = yield from self._originals(one, limit)
             for record in one.records(now, originals):
                 size += size_of(record)
                 if batch and (size > limit or len(batch) == LETTERS_AT_ONCE):
@@ -267,6 +269,18 @@ class DeadLetters:
                 batch.append(record)
                 ends[one] = ends.get(one, one.offset) + 1
         return batch, ends
+
+    def _originals(self, one: _Letter, limit: int) -> Work[dict[int, Record]]:
+        """Returns the original records of a letter; none if the log cannot be read: they are sent without their keys
+        and values, beside those of other partitions.
+        """
+        try:
+            return (yield from one.originals(limit))
+        except OSError as error:
+            self.appender.partitions.storage_error(one.source, error)
+        except IndexDamaged:
+            pass  # it is being rebuilt, which the log says
+        return {}
 
     async def _append(self, topic: str, index: int, batch: list[Record], source: Partition) -> None:
         """Produces with acks=all, from the node that leads `source`. Raises ApiError."""

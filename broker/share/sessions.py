@@ -68,11 +68,15 @@ class ShareSession:
             self.entries.pop(key, None)
             self.news.discard(key)
 
+    def has_news(self, key: TopicPartition, has_records: bool, error_code: int) -> bool:
+        """Whether a reply contains a partition."""
+        return has_records or error_code != 0 or key not in self.entries or key in self.news
+
     def is_news(self, key: TopicPartition, has_records: bool, error_code: int) -> bool:
-        """Whether the reply contains a partition. Partitions with records go to the end of the order."""
+        """Like `has_news`, for a reply that is sent: partitions with records go to the end of the order."""
+        is_in_reply = self.has_news(key, has_records, error_code)
         if key not in self.entries:
             return True
-        is_in_reply = has_records or error_code != 0 or key in self.news
         self.news.discard(key)
         if error_code:
             self.news.add(key)
@@ -100,6 +104,7 @@ class ShareSessions:
         self.entries_max = ENTRIES_MAX
         self._of_group: Counter[str] = Counter()  # sessions by group
         self._of_peer: dict[Peer, ShareSession] = {}  # the last session that each connection opened
+        self._stale: set[Peer] = set()  # connections of which a session has ended since
         self.evictions = 0
 
     def begin(self, key: SessionKey, peer: Peer, wanted: Iterable[Wanted]) -> None:
@@ -115,6 +120,7 @@ class ShareSessions:
         if peer not in self._of_peer:
             peer.on_lost.append(lambda: self._lost(peer))
         self._of_peer[peer] = session
+        self._stale.discard(peer)
 
     def change(self, session: ShareSession, wanted: Sequence[Wanted], forgotten: Iterable[TopicPartition]) -> None:
         """Adds partitions to a session, and takes some out of it. Raises ApiError(SHARE_SESSION_LIMIT_REACHED)."""
@@ -150,6 +156,8 @@ class ShareSessions:
     def end(self, key: SessionKey) -> ShareSession | None:
         session = self.sessions.pop(key, None)
         if session is not None:
+            if session.peer in self._of_peer:
+                self._stale.add(session.peer)
             self.entries -= len(session.entries)
             self._of_group[key.group_id] -= 1
             if not self._of_group[key.group_id]:
@@ -162,10 +170,14 @@ class ShareSessions:
         self.entries = 0
 
     def _lost(self, peer: Peer) -> None:
-        session = self._of_peer.pop(peer)
-        if self.sessions.get(session.key) is session:
-            self.end(session.key)
+        """Ends the session that a lost connection has opened last, unless one of its sessions has ended since: Kafka
+        notes for a connection that its session is over, also if that was another one.
+        """
+        session, is_stale = self._of_peer.pop(peer), peer in self._stale
+        self._stale.discard(peer)
+        found = None if is_stale else self.end(session.key)
+        if found is not None:
             self.evictions += 1
-            self._on_leave(session)
+            self._on_leave(found)
         if session.key.group_id not in self._of_group:
             self._on_empty(session.key.group_id)

@@ -76,6 +76,7 @@ class ShareFetch:
         self.later.on_cancel = self._end
         self.failed: Found = {}
         self.shared: dict[TopicPartition, SharePartitionLeader] = {}
+        self._renamed: list[TopicPartition] = []  # of topics whose name another one has by now
         self._timer: Cancellable | None = None
         self._is_short = False  # the wait
         self._began_ms = sharing.turn.schedule.monotonic_ms()
@@ -84,20 +85,38 @@ class ShareFetch:
             try:
                 self.shared[key] = shared = sharing.shared(PartitionKey(terms.group_id, *key))
             except ApiError as error:
-                self._fail(key, error.code, error.own_message)
+                if error.code == Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                    self._renamed.append(key)
+                else:
+                    self._fail(key, error.code)
                 continue
             shared.waiting[self] = None
             shared.partition.waiters[self] = None
 
     def begin(self) -> Later[Found]:
-        """Completes with the acquired records, at the latest after the member's maximum wait."""
+        """Completes with the acquired records, at the latest after the member's maximum wait. As in Kafka, records of
+        other share-partitions do not wait for those whose state is read now, or is looked for in vain.
+        """
+        unread = [(key, one) for key, one in self.shared.items() if one.engine.state is State.EMPTY]
         for key, shared in list(self.shared.items()):
-            shared.initialize().when_done(lambda done, key=key: self._initialized(key, done))  # type: ignore[misc]
+            if shared.engine.state not in (State.EMPTY, State.ACTIVE):
+                self._initialize(key, shared)  # which fails at once
         self._busy = False
-        if not self.attempt() and not self.later.done:
+        if self.shared:
+            self.attempt()
+        self._busy = True
+        for key, shared in unread:
+            self._initialize(key, shared)
+        for key in self._renamed:
+            self._fail(key, Errors.UNKNOWN_SERVER_ERROR)
+        self._busy = False
+        if not self.later.done and not ((unread or not self.shared) and self.attempt()):
             self._wait(max(0, self.terms.max_wait_ms))
             self._shorten()
         return self.later
+
+    def _initialize(self, key: TopicPartition, shared: SharePartitionLeader) -> None:
+        shared.initialize().when_done(lambda done: self._initialized(key, done))
 
     def _wait(self, ms: int) -> None:
         self._timer = self.sharing.turn.later(ms, lambda: self.attempt(last=True))
@@ -122,17 +141,23 @@ class ShareFetch:
         error = done.error
         if error is None:
             return
-        if not isinstance(error, ApiError):
+        if isinstance(error, OSError):
+            error = self._storage_error(key, error)
+        elif not isinstance(error, ApiError):
             bugs.report(f"loading the state of {self.terms.group_id}", error)
             error = ApiError(Errors.UNKNOWN_SERVER_ERROR)
         if error.code != Errors.LEADER_NOT_AVAILABLE:
-            self._fail(key, error.code, error.own_message)
+            self._fail(key, error.code)
             self._leave(key)
             self.attempt()
 
-    def _fail(self, key: TopicPartition, code: int, message: str | None) -> None:
+    def _storage_error(self, key: TopicPartition, error: OSError) -> ApiError:
+        return self.sharing.logs.storage_error(self.shared[key].partition, error)
+
+    def _fail(self, key: TopicPartition, code: int) -> None:
+        """Reports an error of a partition: in Kafka none has a message."""
         p = messages.ShareFetchResponse.PartitionData
-        self.failed[key] = p(partition_index=key[1], error_code=code, error_message=message, records=EMPTY)
+        self.failed[key] = p(partition_index=key[1], error_code=code, records=EMPTY)
 
     def _leave(self, key: TopicPartition) -> None:
         shared = self.shared.pop(key, None)
@@ -198,7 +223,7 @@ class ShareFetch:
             if key in errors:
                 self._report(shared, data, errors[key])
             elif key in pieces:
-                left -= self._acquire(shared, pieces[key], offset, left, data)
+                left -= self._acquire(key, pieces[key], offset, left, data)
         ended_ns = time.perf_counter_ns()
         for key in offsets:
             self.shared[key].fetched(began_ns, ended_ns)
@@ -220,6 +245,8 @@ class ShareFetch:
         offsets: dict[TopicPartition, int],
     ) -> tuple[dict[TopicPartition, _Piece], dict[TopicPartition, ApiError], int]:
         """Returns a range of each log, within an equal share of the bytes; the errors; and the total bytes."""
+        if self.terms.max_bytes < 0:
+            return {}, dict.fromkeys(offsets, ApiError(Errors.UNKNOWN_SERVER_ERROR)), 0
         pieces: dict[TopicPartition, _Piece] = {}
         errors: dict[TopicPartition, ApiError] = {}
         size = 0
@@ -230,15 +257,24 @@ class ShareFetch:
                 slice_ = shared.partition.read(
                     offset, budget + rest, self.terms.isolation_level, at_least_one=size == 0
                 )
+                rest = 0
+                if slice_ is not None:
+                    pieces[key] = self._piece(shared, slice_, offset)
+                    size += len(slice_)
             except ApiError as error:
                 errors[key] = error
-                continue
-            rest = 0
-            if slice_ is not None:
-                size += len(slice_)
-                count = min(self.terms.max_records, shared.engine.limits.max_in_flight)
-                pieces[key] = self._batches(slice_, offset, max(offset, shared.engine.window.end_offset) + count)
+            except OSError as error:
+                errors[key] = self._storage_error(key, error)
         return pieces, errors, size
+
+    def _piece(self, shared: SharePartitionLeader, slice_: FileSlice, offset: int) -> _Piece:
+        """Returns a range with its batches from `offset` on, as many as can be acquired. Raises OSError."""
+        count = min(self.terms.max_records, shared.engine.limits.max_in_flight)
+        try:
+            return self._batches(slice_, offset, max(offset, shared.engine.window.end_offset) + count)
+        except BaseException:
+            slice_.release()
+            raise
 
     def _batches(self, slice_: FileSlice, offset: int, enough: int) -> _Piece:
         """Returns the batches of a range from `offset` on, up to the first one that ends after the offset `enough`."""
@@ -269,19 +305,23 @@ class ShareFetch:
 
     def _acquire(
         self,
-        shared: SharePartitionLeader,
+        key: TopicPartition,
         piece: _Piece,
         offset: int,
         left: int,
         data: messages.ShareFetchResponse.PartitionData,
     ) -> int:
-        """Acquires records of a piece, and releases it; returns how many."""
-        terms = self.terms
+        """Acquires records of a piece, and releases it; returns how many. What cannot be read is found out before."""
+        terms, shared = self.terms, self.shared[key]
         try:
-            aborted = self._aborted(shared, piece)
+            aborted, later = self._aborted(shared, piece), self._aborted_later(shared, piece)
+            if shared.engine.state is not State.ACTIVE:
+                return 0  # the log directory of another partition has failed, which is its own, too
             taken = shared.engine.acquire(
                 terms.member_id, terms.mode, terms.batch_size, left, offset, piece.batches, shared.now_ms, aborted
             )
+            if later is not None:
+                shared.engine.split_before(later)
             if taken:
                 shared.acquired(terms.member_id, taken)
                 data.records = _cut(piece, taken)
@@ -293,16 +333,29 @@ class ShareFetch:
         except IndexDamaged as error:
             self._report(shared, data, error)
             return 0
+        except OSError as error:
+            self._report(shared, data, self._storage_error(key, error))
+            return 0
         finally:
             piece.slice.release()
 
     def _aborted(self, shared: SharePartitionLeader, piece: _Piece) -> list[AbortedRange]:
-        """Returns the aborted transactions that overlap a piece, by first offset. Raises IndexDamaged."""
+        """Returns the aborted transactions that overlap a piece, by first offset. Raises IndexDamaged and OSError."""
         if self.terms.isolation_level != READ_COMMITTED or not piece.batches:
             return []
         ranges = aborted_between(shared.partition.open_log(), piece.batches[0].first, piece.batches[-1].last + 1)
         ranges.sort(key=lambda one: one.first_offset)
         return [AbortedRange(one.producer_id, one.first_offset) for one in ranges]
+
+    def _aborted_later(self, shared: SharePartitionLeader, piece: _Piece) -> int | None:
+        """Returns the offset of the next aborted transaction that Kafka reads too: it does not stop at a piece. Raises
+        IndexDamaged and OSError.
+        """
+        if self.terms.isolation_level != READ_COMMITTED or piece.is_whole or not piece.batches:
+            return None
+        end, partition = piece.batches[-1].last + 1, shared.partition
+        ranges = aborted_between(partition.open_log(), end, partition.last_stable_offset)
+        return min((one.first_offset for one in ranges if one.first_offset >= end), default=None)
 
     def _report(
         self, shared: SharePartitionLeader, data: messages.ShareFetchResponse.PartitionData, error: ApiError
@@ -311,7 +364,7 @@ class ShareFetch:
         if error.code == Errors.OFFSET_OUT_OF_RANGE:
             shared.engine.window.log_start_moved(shared.partition.start_offset)
             return
-        error.put_into(data)
+        data.error_code = error.code
 
 
 def _cut(piece: _Piece, taken: Sequence[Acquired]) -> FileSlice:

@@ -81,9 +81,12 @@ def _bounds(window: Window, fetch_offset: int, max_records: int, last: int) -> t
 def _without_aborted(
     window: Window, taken: list[Acquired], batches: Sequence[LogBatch], aborted: Sequence[AbortedRange]
 ) -> list[Acquired]:
-    """Archives the records of aborted transactions, and removes them from the acquired records."""
+    """Archives the records of aborted transactions, and removes them from the acquired records. As in Kafka, records
+    that were acquired together before such a transaction get states of their own.
+    """
     for batch in aborted_batches(batches, aborted):
-        spans = window.spans.overlapping(batch.first, batch.last)
+        before = window.spans.floor(batch.first)
+        spans = window.spans.between(batch.first if before is None else before.first, batch.last)
         window.archive(batch.first, batch.last + 1, spans, ACQUIRED, count=True)
         left: list[Acquired] = []
         for one in taken:

@@ -132,6 +132,12 @@ class SharePartition:
         """Acquires fetched records for a member (`acquiring.acquire`). Nothing has to be written."""
         return acquire(self.window, member_id, mode, batch_size, max_records, fetch_offset, batches, now_ms, aborted)
 
+    def split_before(self, offset: int) -> None:
+        """Gives acquired records before an aborted transaction, which begins at `offset`, states of their own."""
+        span = self.window.spans.floor(offset)
+        if span is not None and span.last < offset and span.whole is not None and span.whole.state is ACQUIRED:
+            span.split()
+
     # acknowledging
 
     def acknowledge(self, member_id: str, acknowledgements: Iterable[Acknowledgement], now_ms: int) -> list[Change]:

@@ -23,6 +23,14 @@ pytestmark = pytest.mark.slow
 kafka, ours, coordinators = own_brokers(SETTINGS)
 
 
+def limit(pair: Pair, rate: float | None) -> None:
+    """Sets the `consumer_byte_rate` of all clients; None removes it."""
+    a = m.AlterClientQuotasRequest
+    op = a.OpData(key="consumer_byte_rate", value=rate or 0.0, remove=rate is None)
+    entry = a.EntryData(entity=[a.EntityData(entity_type="client-id", entity_name=None)], ops=[op])
+    pair.ask("AlterClientQuotas", 1, a(entries=[entry]))
+
+
 # membership
 
 
@@ -186,3 +194,23 @@ def test_a_lost_connection_gives_back_what_was_held(pair: Pair) -> None:
     reply = fetched(pair, "sd", ids, 0, max_wait_ms=5000)
     assert acquired(reply) == [(0, 1, 2)]
     fetched(pair, "sd", ids, -1)
+
+
+def test_a_throttled_fetch_has_no_records_which_stay_acquired(pair: Pair) -> None:
+    """The throttle times of the two depend on the time since their windows began."""
+    ids = began(pair, "throttled")
+    fetched(pair, "throttled", ids, 0)
+    produce(pair, "throttled", ids, batch("a" * 1100))
+    limit(pair, 100.0)
+    parts = [F.FetchPartition(partition_index=0)]
+    replies = []
+    for side, wire in enumerate(pair.wires):
+        request = F(group_id="throttled", member_id="m1", share_session_epoch=1, max_wait_ms=500, min_bytes=1)
+        request.max_bytes, request.max_records, request.batch_size = 1 << 20, 500, 500
+        request.topics = [F.FetchTopic(topic_id=ids[side], partitions=parts)]
+        reply = wire.ask("ShareFetch", 2, request)
+        assert reply.throttle_time_ms > 0
+        replies.append((reply.error_code, reply.responses, reply.acquisition_lock_timeout_ms, reply.node_endpoints))
+    limit(pair, None)
+    assert replies == [(0, [], 30_000, [])] * 2
+    assert acquired(fetched(pair, "throttled", ids, 2)) == []

@@ -18,8 +18,8 @@ from ..support.stories.leases import (
     fetched,
     offsets,
 )
-from ..support.stories.share import Ids, began, configure
-from ..support.stories.topics import batch, produce
+from ..support.stories.share import Ids, began, configure, heartbeat, initialized
+from ..support.stories.topics import batch, produce, topic
 from ..support.transcripts import Asks
 
 pytestmark = pytest.mark.slow
@@ -242,11 +242,68 @@ def test_limits_of_a_fetch(pair: Pair) -> None:
     assert pair.errors("ShareGroupHeartbeat") == {"NONE"}
 
 
+def test_a_fetch_of_fewer_than_no_bytes(pair: Pair) -> None:
+    """It fails share-partitions also where there are no records."""
+    ids = began(pair, "sbn", 2)
+    both = (0, 1)
+    fetched(pair, "sbn", ids, 0, partitions=both, max_wait_ms=60)
+    fetched(pair, "sbn", ids, 1, partitions=both, max_bytes=-1)
+    produce(pair, "sbn", ids, batch("a"))
+    fetched(pair, "sbn", ids, 2, partitions=both, max_bytes=-1000)
+    fetched(pair, "sbn", ids, 3, partitions=both, max_bytes=-1, max_records=0)
+    reply = fetched(pair, "sbn", ids, 4, partitions=both)
+    assert acquired(reply) == [(0, 0, 1)]
+    fetched(pair, "sbn", ids, -1)
+    assert pair.errors("ShareFetch") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
+def test_a_session_outlives_its_connection_if_another_one_of_it_has_ended(pair: Pair) -> None:
+    ids = began(pair, "slo")
+    produce(pair, "slo", ids, batch("a"))
+    other = pair.beside("other")
+    fetched(other, "slo", ids, 0, member="m2", max_wait_ms=60)
+    fetched(other, "slo", ids, 0)
+    fetched(other, "slo", ids, -1, member="m2")
+    other.close()
+    fetched(pair, "slo", ids, 1, max_wait_ms=60)
+    fetched(pair, "slo", ids, -1)
+    assert pair.errors("ShareFetch") == {"NONE"}
+
+
+def test_records_do_not_wait_for_a_share_partition_whose_state_is_read(pair: Pair) -> None:
+    ids = began(pair, "sur", 2)
+    fetched(pair, "sur", ids, 0, max_wait_ms=60)
+    for index in (0, 1):
+        produce(pair, "sur", ids, batch("a"), partition=index)
+    reply = fetched(pair, "sur", ids, 1, partitions=(1,))
+    assert [part.partition_index for part in reply.responses[0].partitions] == [0]
+    reply = fetched(pair, "sur", ids, 2, named=False)
+    assert [part.partition_index for part in reply.responses[0].partitions] == [1]
+    fetched(pair, "sur", ids, -1)
+    assert pair.errors("ShareFetch") == {"NONE"}
+
+
+def test_an_unknown_way_to_acquire(pair: Pair) -> None:
+    """It fails a request when its session and acknowledgements have been served, if it fetches something."""
+    ids = began(pair, "sam")
+    produce(pair, "sam", ids, batch(*"ab"))
+    fetched(pair, "sam", ids, 0, share_acquire_mode=2)
+    fetched(pair, "sam", ids, 1, share_acquire_mode=-1, max_records=0)
+    reply = fetched(pair, "sam", ids, 2)
+    assert acquired(reply) == [(0, 1, 1)]
+    fetched(pair, "sam", ids, 3, [(1, 1, [ACCEPT])], share_acquire_mode=100)
+    acknowledged(pair, "sam", ids, 4, [(1, 1, [ACCEPT])])
+    fetched(pair, "sam", ids, 5, named=False, forgotten=(0,), share_acquire_mode=100)
+    fetched(pair, "sam", ids, -1, share_acquire_mode=100)
+    assert pair.errors("ShareAcknowledge") == {"INVALID_RECORD_STATE", "NONE"}
+    assert pair.errors("ShareFetch") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
 def test_locks_run_out(pair: Pair) -> None:
-    ids = began(pair, "st", share_record_lock_duration_ms="1000")
+    ids = began(pair, "st", share_record_lock_duration_ms="3000")
     produce(pair, "st", ids, batch(*"abcd"))
     fetched(pair, "st", ids, 0)
-    reply = fetched(pair, "st", ids, 1, max_wait_ms=5000)
+    reply = fetched(pair, "st", ids, 1, max_wait_ms=10_000)
     assert acquired(reply) == [(0, 3, 2)]
     acknowledged(pair, "st", ids, 2, [(0, 3, [ACCEPT])])
     acknowledged(pair, "st", ids, 3, [(0, 3, [ACCEPT])])
@@ -311,6 +368,34 @@ def test_a_topic_that_is_deleted(pair: Pair) -> None:
     fetched(pair, "sq", ids, -1)
     assert pair.errors("ShareAcknowledge") == {"NONE", "UNKNOWN_TOPIC_ID"}
     assert pair.errors("ShareFetch") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_a_topic_that_is_made_again_under_a_session(pair: Pair) -> None:
+    """The session looks for a state of the topic that is gone."""
+    ids, beside = topic(pair, "sqa"), topic(pair, "sqb")
+    configure(pair, "sqa", share_auto_offset_reset="earliest")
+    heartbeat(pair, "sqa", 0, ["sqa", "sqb"])
+    for one in (ids, beside):
+        initialized(pair, "sqa", one)
+    fetched(pair, "sqa", ids, 0)
+    fetched(pair, "sqa", beside, 1)
+    pair.ask(
+        "DeleteTopics",
+        6,
+        m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(name="sqa")], timeout_ms=5000),
+    )
+    pair.until("DescribeTopicPartitions", 0, _partitions_of("sqa"), lambda r: r.topics[0].error_code != 0)
+    assert topic(pair, "sqa") != ids
+    pair.until("ListOffsets", 7, _ends_of("sqa"), lambda r: r.topics[0].partitions[0].error_code == 0)
+    fetched(pair, "sqa", ids, 2, named=False)
+    fetched(pair, "sqa", ids, -1)
+    assert pair.errors("ShareFetch") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
+def _ends_of(name: str) -> Any:
+    r = m.ListOffsetsRequest
+    wanted = r.ListOffsetsTopic(name=name, partitions=[r.ListOffsetsPartition(partition_index=0, timestamp=-1)])
+    return r(replica_id=-1, topics=[wanted])
 
 
 def _partitions_of(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -203,6 +204,42 @@ def test_offsets_are_described_altered_and_deleted(pair: Pair) -> None:
         "UNKNOWN_TOPIC_OR_PARTITION",
     }
     assert pair.errors("DescribeShareGroupOffsets") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
+def test_a_group_with_a_partition_below_zero_cannot_be_deleted(pair: Pair) -> None:
+    """Altering offsets of such a partition fails and leaves the partition in the group."""
+    began(pair, "below", 1)
+
+    def without_ids(reply: Any) -> None:
+        reply.error_message = re.sub(r" \S{22} ", " id ", reply.error_message or "")
+
+    pair.trims["AlterShareGroupOffsets"] = without_ids
+    offsets_altered(pair, "belowAa", ("below", 0, 0))
+    offsets_altered(pair, "belowBB", ("below", -1, 3))
+    pair.ask("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=["belowAa", "belowBB"]))
+    pair.ask("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=["belowBB"]))
+    offsets_deleted(pair, "belowBB", "below")
+    assert pair.errors("DeleteGroups") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
+def test_a_group_keeps_a_topic_of_which_no_partition_could_be_altered(pair: Pair) -> None:
+    """It cannot be deleted, unless it has no other topics."""
+    topic(pair, "bare")
+    topic(pair, "filled")
+    r = m.AlterShareGroupOffsetsRequest
+
+    def alter(group: str, name: str, partition: int) -> None:
+        wanted = r.AlterShareGroupOffsetsRequestPartition(partition_index=partition, start_offset=0)
+        named = r.AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=[wanted])
+        pair.ask("AlterShareGroupOffsets", 0, r(group_id=group, topics=[named]))
+
+    alter("bare-alone", "bare", 7)
+    alter("bare-beside", "bare", 7)
+    alter("bare-beside", "filled", 0)
+    pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=["bare-alone"]))
+    for _ in range(2):
+        pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=["bare-beside"]))
+    assert pair.errors("DeleteGroups") == {"NONE", "UNKNOWN_SERVER_ERROR"}
 
 
 @pytest.mark.parametrize("version", range(1, 7))

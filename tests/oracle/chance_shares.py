@@ -3,8 +3,7 @@
 Administrators ask for offsets, alter and delete them, also while members are there, delete records, and change the
 group's configuration; a transactional producer writes, commits and aborts beside them.
 
-Left out: locks that run out, because they last longer than an episode; and topics that go or come, because Kafka
-initializes their share-partitions at a moment of its own.
+Left out: locks that run out (`chance_expiring.py`), and topics that go or come (`chance_regrown.py`).
 """
 
 from __future__ import annotations

@@ -17,15 +17,18 @@ from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import BatchAt, Record
 
+from .memory_files import MemFiles
 from .world import Answer, World
 
 EARLIEST = {"share.auto.offset.reset": "earliest"}
 
 
-def world(partitions: int = 1, group: dict[str, str] | None = EARLIEST, **settings: Any) -> World:
+def world(
+    partitions: int = 1, group: dict[str, str] | None = EARLIEST, files: MemFiles | None = None, **settings: Any
+) -> World:
     """A broker with a topic `t`, and the group `q` with its configuration and a member."""
     small = {"offsets_topic_num_partitions": "1", "share_coordinator_state_topic_num_partitions": "1"}
-    w = World(None, 0, **{**small, **settings})
+    w = World(files, 0, **{**small, **settings})
     create(w, "t", partitions)
     w.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["q"]))
     if group:

@@ -32,8 +32,10 @@ from ottla.coordinator.share.acquiring import (
     aborted_batches,
 )
 from ottla.coordinator.share.partition import (
+    Acknowledgement,
     SharePartition,
 )
+from ottla.protocol.errors import ApiError
 
 from ..support.share_engine import (
     acquire,
@@ -206,6 +208,26 @@ def test_the_records_of_aborted_transactions_are_archived_and_not_given() -> Non
     assert engine.window.complete_count == 2
     settle(engine, "m", 0, 1, ACCEPT)
     assert engine.window.start_offset == 4
+
+
+def test_records_before_those_of_an_aborted_transaction_get_states_of_their_own() -> None:
+    """As in Kafka, which a member hears that answers for a record of another one."""
+    engine = started()
+    log = [LogBatch(0, 9), LogBatch(10, 10, 7, True), LogBatch(11, 11, 7, True, True)]
+    assert engine.acquire("m", BATCH_OPTIMIZED, 500, 3, 0, log, 0, [AbortedRange(7, 10)]) == [Acquired(0, 9, 1)]
+    with pytest.raises(ApiError, match="Member is not the owner of offset"):
+        engine.acknowledge("n", [Acknowledgement(4, 4, [ACCEPT])], 0)
+
+
+def test_records_before_an_aborted_transaction_that_is_read_later_get_states_of_their_own() -> None:
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    engine.split_before(9)
+    with pytest.raises(ApiError, match="Member is not the owner of batch record"):
+        engine.acknowledge("n", [Acknowledgement(4, 4, [ACCEPT])], 0)
+    engine.split_before(10)
+    with pytest.raises(ApiError, match="Member is not the owner of offset"):
+        engine.acknowledge("n", [Acknowledgement(4, 4, [ACCEPT])], 0)
 
 
 def test_which_batches_belong_to_aborted_transactions() -> None:

@@ -142,3 +142,17 @@ def test_a_lost_connection_leaves_the_session_that_another_one_opened() -> None:
     lose(peer)
     assert (sessions.released, sessions.emptied, sessions.evictions) == ([], [], 0)
     assert list(sessions.get(KEY).entries) == [key(1)]
+
+
+def test_a_lost_connection_leaves_its_last_session_if_another_one_of_it_has_ended() -> None:
+    sessions = Sessions()
+    peer, second = connection(), connection()
+    for one in (peer, second):
+        sessions.begin(OTHER, one, wanted(1))
+        sessions.begin(KEY, one, wanted(0))
+        sessions.end(OTHER)
+    sessions.begin(OTHER, second, wanted(1))
+    lose(peer)
+    assert (sessions.released, sessions.evictions) == ([], 0)
+    lose(second)
+    assert (sessions.released, list(sessions.sessions)) == (["n"], [KEY])

@@ -194,6 +194,7 @@ def test_the_states_have_kafkas_numbers() -> None:
     assert [int(state) for state in (AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED)] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", in_turn(spans(0, 100, quick=4, each=25)))
 def test_histories_hold(seeds: range) -> None:
     """More of them, and deliberate bugs, in `test_sims`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ottla.coordinator.share.partition import State
 from ottla.coordinator.share.state import PartitionKey
 from ottla.protocol.errors import Errors
 
+from ..support.failing_files import FailingFiles
 from ..support.share_world import (
     EARLIEST,
     Consumer,
@@ -137,7 +139,13 @@ def test_records_are_leased_when_the_share_partition_has_been_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reset", "expected"), [("earliest", [(0, 2, 1)]), ("latest", []), ("by_duration:PT10S", [(1, 2, 1)])]
+    ("reset", "expected"),
+    [
+        ("earliest", [(0, 2, 1)]),
+        ("latest", []),
+        ("by_duration:PT10S", [(1, 2, 1)]),
+        ("by_duration:PT9223372036854775807S", [(0, 2, 1)]),
+    ],
 )
 def test_where_a_group_begins(reset: str, expected: list[tuple[int, int, int]]) -> None:
     w = world(group={"share.auto.offset.reset": reset})
@@ -340,3 +348,50 @@ def test_assignments_are_not_made_more_often_than_the_interval() -> None:
     w.pass_ms(10_001)
     beat(w, "b", assignment)
     assert share_group(w).epochs() == (group, group)
+
+
+@pytest.mark.parametrize(("error_number", "is_offline"), [(errno.EIO, True), (errno.EMFILE, False)])
+def test_a_log_that_cannot_be_read_fails_its_partition_alone(error_number: int, is_offline: bool) -> None:
+    """A disk that fails takes its directory offline, as for a Fetch; without descriptors only this fetch fails."""
+    files = FailingFiles()
+    w = world(2, files=files, log_dirs="/data,/second")
+    one = Consumer(w, "m", partitions=(0, 1))
+    for partition in (0, 1):
+        produce(w, b"a", b"b", partition=partition)
+    assert one.got() == [(0, 1, 1), (0, 1, 1)]
+    (first,) = [one.index for one in w.broker.partitions.of_topic("t") if one.open_log().directory.startswith("/data/")]
+    files.fail("read", f"/t-{first}/{0:020}.log", error_number)
+    for partition in (0, 1):
+        produce(w, b"c", partition=partition)
+    reply = one.fetch(wait_ms=10)
+    found = {part.partition_index: part for topic in reply.responses for part in topic.partitions}
+    assert found[first].error_code == Errors.KAFKA_STORAGE_ERROR
+    assert [len(found[1 - first].acquired_records) > 0, found[1 - first].error_code] == [True, 0]
+    assert [one.failed for one in w.broker.log_directories.all] == [is_offline, False]
+    logs = [one.log for one in w.broker.partitions.of_topic("t")]
+    assert sum(segment.holds for log in logs if log is not None for segment in log.segments) == 0
+    assert w.broker.metrics.bugs == 0
+
+
+def test_a_log_in_which_the_first_offset_cannot_be_looked_for_fails_its_partition() -> None:
+    files = FailingFiles()
+    w = world(group={"share.auto.offset.reset": "by_duration:PT10S"}, files=files)
+    one = Consumer(w)
+    produce(w, b"a")
+    fault = files.fail("read", f"/t-0/{0:020}.log", errno.EMFILE)
+    ((part,),) = [topic.partitions for topic in one.fetch(wait_ms=10).responses]
+    assert (part.error_code, w.broker.metrics.bugs) == (Errors.KAFKA_STORAGE_ERROR, 0)
+    files.faults.remove(fault)
+    assert one.got() == [(0, 0, 1)]
+
+
+def test_a_connection_that_is_lost_while_acknowledgements_are_written_keeps_no_file() -> None:
+    w, one = ready(2)
+    one.got(max_records=1, share_acquire_mode=1)
+    hold(w)
+    asked = one.send_fetch((0, 0, ACCEPT))
+    w.pass_ms(100)
+    (log,) = [one.open_log() for one in w.broker.partitions.of_topic("t")]
+    assert (asked.done, log.active.holds) == (False, 1)
+    asked.waiting.cancel()
+    assert log.active.holds == 0

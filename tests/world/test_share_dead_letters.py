@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from ottla.broker.share.dead_letters import DeadLetterRefused
 from ottla.coordinator.share.acknowledge_types import ACCEPT, REJECT, RELEASE
+from ottla.coordinator.share.partition import Acknowledgement
+from ottla.coordinator.share.state import PartitionKey
 from ottla.protocol.errors import Errors
 
 from ..support.dead_letters import AUTO, QUEUE, letters, ready
+from ..support.failing_files import FailingFiles
 from ..support.share_world import (
     Consumer,
     configure,
@@ -16,6 +21,7 @@ from ..support.share_world import (
     hold,
     records_of,
     state,
+    topic_id,
     written,
 )
 from ..support.world import World
@@ -75,6 +81,23 @@ def test_records_are_copied_where_the_group_wants_that() -> None:
         (b"k0", b"0"),
         (b"k1", b"1"),
     ]
+
+
+@pytest.mark.parametrize("error_number", [errno.EMFILE, errno.EIO])
+def test_records_that_cannot_be_read_go_to_the_queue_without_their_values(error_number: int) -> None:
+    """And those of other partitions, which go in the same batch, with theirs."""
+    files, copies = FailingFiles(), {"errors.deadletterqueue.copy.record.enable": "true"}
+    w, _ = ready(1, 2, copies, files=files, log_dirs="/data,/second")
+    create(w, QUEUE, 1, FLAG)
+    lost = next(p for p in w.broker.partitions.of_topic("t") if p.open_log().directory.startswith("/second/"))
+    files.fail("read", f"/t-{lost.index}/{0:020}.log", error_number)
+    both = [w.broker.share_partitions.partitions[PartitionKey("q", topic_id(w), index)] for index in (0, 1)]
+    w.broker.turn.event(lambda: [p.acknowledge("m", [Acknowledgement(0, 0, [REJECT])]) for p in both])
+    w.pass_ms(10)
+    values = [record.value for record in records_of(w.broker.partitions.get(QUEUE, 0))]
+    assert values == [None if index == lost.index else b"0" for index in (0, 1)]
+    assert w.broker.metrics.bugs == 0
+    assert [one.failed for one in w.broker.log_directories.all] == [False, error_number == errno.EIO]
 
 
 def test_a_record_that_is_gone_from_the_log_cannot_be_copied() -> None:

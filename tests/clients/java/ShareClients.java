@@ -58,7 +58,7 @@ public class ShareClients {
     static final String[] EXPLICIT = {"share.acknowledgement.mode", "explicit"};
 
     static List<ConsumerRecord<String, String>> poll(KafkaShareConsumer<String, String> consumer) throws Exception {
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 600; i++) {  // longer than the longest lock here
             List<ConsumerRecord<String, String>> found = new ArrayList<>();
             consumer.poll(Duration.ofMillis(100)).forEach(found::add);
             if (!found.isEmpty()) return found;
@@ -161,10 +161,12 @@ public class ShareClients {
 
     static void lateAcknowledgement() throws Exception {
         String queue = queue(10, Map.of("share.record.lock.duration.ms", "1000"));
-        try (KafkaShareConsumer<String, String> one = consumer(queue, EXPLICIT); KafkaShareConsumer<String, String> other = consumer(queue, EXPLICIT)) {
+        // a fetch of its own that waits for longer than the lock would get the records again
+        String[] shortWaits = {"share.acknowledgement.mode", "explicit", "fetch.max.wait.ms", "100"};
+        try (KafkaShareConsumer<String, String> one = consumer(queue, shortWaits); KafkaShareConsumer<String, String> other = consumer(queue, EXPLICIT)) {
             List<ConsumerRecord<String, String>> held = poll(one);
-            // only the first lock is short: the other consumer has all the time it needs
-            configure(ConfigResource.Type.GROUP, queue, Map.of("share.record.lock.duration.ms", "30000"));
+            // only the first lock is short: the other consumer has the time it needs
+            configure(ConfigResource.Type.GROUP, queue, Map.of("share.record.lock.duration.ms", "15000"));
             List<ConsumerRecord<String, String>> again = poll(other);
             check("the lock ran out", again.get(0).deliveryCount().get() >= 2, again.get(0));
             held.forEach(one::acknowledge);
@@ -285,7 +287,7 @@ public class ShareClients {
         AtomicBoolean stop = new AtomicBoolean();
         try (KafkaShareConsumer<String, String> silent = consumer(queue, TWENTY)) {
             List<ConsumerRecord<String, String>> held = poll(silent);
-            configure(ConfigResource.Type.GROUP, queue, Map.of("share.record.lock.duration.ms", "30000"));
+            configure(ConfigResource.Type.GROUP, queue, Map.of("share.record.lock.duration.ms", "15000"));
             for (int i = 1; i < 20; i++) {
                 int number = i;
                 threads.add(new Thread(() -> {
