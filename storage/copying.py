@@ -172,5 +172,5 @@ class LogCopy:
 
     def switch(self, directory: str) -> None:
         """The log goes on in the copy, which is in `directory` now."""
-        self.log.removed = []  # they stay in the directory that is left behind
+        self.log.removed = {}  # they stay in the directory that is left behind
         self.log.move(directory, is_copied=True)

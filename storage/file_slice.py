@@ -33,6 +33,11 @@ class FileSlice:
         """Reads `length` bytes from `start` of the slice."""
         return self.segment.read(self.position + start, min(length, self.length - start))
 
+    def source(self, start: int) -> tuple[int, int] | None:
+        """Returns the descriptor and the position of `start` of the slice; None if it is in no file of the system."""
+        descriptor = self.segment.handle.fileno()
+        return None if descriptor < 0 else (descriptor, self.position + start)
+
     def release(self) -> None:
         """Releases the file: the slice was sent, or will not be sent."""
         self.segment.holds -= 1

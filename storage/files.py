@@ -39,6 +39,9 @@ class Handle(Protocol):
     def write_at(self, position: int, data: Data) -> None:
         """Writes all of `data`. Raises OSError."""
 
+    def fileno(self) -> int:
+        """Returns the descriptor; -1 of a file that the system does not know."""
+
     def size(self) -> int: ...
 
     def truncate(self, size: int) -> None: ...
@@ -134,6 +137,9 @@ class OsHandle:
                 written += more
         except OSError as error:
             raise _named(error, self.path) from None
+
+    def fileno(self) -> int:
+        return self.fd
 
     def size(self) -> int:
         try:

@@ -54,7 +54,7 @@ class Log:
         self.small_files = SmallFiles(pool.files, directory, has_new_names)
         self._jobs = FlushJobs()
         self.wants_flush_to = 0  # set by a roll: the closed segment should become durable
-        self.removed: list[tuple[int, Segment]] = []  # removed segments, with the time of their deletion
+        self.removed: dict[Segment, int] = {}  # removed segments, with the time of their deletion
         self.first_dirty_offset = 0  # compaction has read everything below it
         self.is_cleanable = True  # until a compaction fails
         self.damaged: dict[tuple[Segment, str], IndexDamaged] = {}  # by segment and index, until they are rebuilt
@@ -319,7 +319,8 @@ class Log:
         if len(gone) == len(self.segments):
             self.roll(now_ms)
             gone = [one for one in gone if one is not self.active]  # an empty active segment stays
-        self.set_segments([s for s in self.segments if s not in gone])
+        front = frozenset(gone)
+        self.set_segments([one for one in self.segments if one not in front])
         self.advance_start(max(self.start_offset, self.segments[0].base_offset))
         self.discard(gone, now_ms)
 
@@ -334,16 +335,16 @@ class Log:
             segment.mark_deleted()
 
     def note_removed(self, gone: list[Segment], now_ms: int) -> None:
-        self.removed += [(now_ms + self.settings.file_delete_delay_ms, segment) for segment in gone]
+        self.removed.update(dict.fromkeys(gone, now_ms + self.settings.file_delete_delay_ms))
         self._watch.removed(self.topic, self.partition)
 
     def removable(self, now_ms: int) -> list[Segment]:
         """Returns the removed segments whose delay is over and that no reader uses. The caller removes their files."""
-        return [segment for when, segment in self.removed if when <= now_ms and not segment.holds]
+        return [segment for segment, when in self.removed.items() if when <= now_ms and not segment.holds]
 
     def forget(self, removed: Segment) -> None:
         """The files of a removed segment are gone."""
-        self.removed = [(when, segment) for when, segment in self.removed if segment is not removed]
+        self.removed.pop(removed, None)
 
     def start_over_at(self, offset: int, now_ms: int) -> None:
         """Removes everything; the log is empty and starts at `offset`."""

@@ -20,7 +20,8 @@ def is_due(
     """Whether an append of `size` bytes up to `last_offset` needs a new segment.
 
     `timestamp`: the largest of its records. A segment that begins without a timestamp is as old as its file, as in
-    Kafka (`timeWaitedForRoll`). `owner`: the log's topic id and partition.
+    Kafka (`timeWaitedForRoll`). `owner`: the log's topic id and partition. The last entry of the time index is kept for
+    the end of the segment (`finish`).
     """
     if active.size == 0 and active.rolling_timestamp is None:
         return last_offset - active.base_offset > MAX_RELATIVE_OFFSET
@@ -33,7 +34,7 @@ def is_due(
         active.size > settings.segment_bytes - size
         or (active.size > 0 and waited > settings.segment_ms - jitter_ms)
         or len(active.index.data) + INDEX_ENTRY.size > settings.segment_index_bytes
-        or len(active.times.data) + TIME_INDEX_ENTRY.size > settings.segment_index_bytes
+        or len(active.times.data) + 2 * TIME_INDEX_ENTRY.size > settings.segment_index_bytes
         or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     )
 

@@ -216,7 +216,7 @@ class _Findings:
             return
         self.max_timestamp = max(self.max_timestamp, *timestamps)
         self.in_order = self.in_order and some.offset_deltas == list(range(some.first, some.first + len(timestamps)))
-        keyless = some.keyless if self._settings.is_compacted else []
+        keyless = dict.fromkeys(some.keyless if self._settings.is_compacted else ())
         for index in keyless:
             self._add(index, f"Compacted topic cannot accept message without key in topic partition {self._partition}")
         for index, problem in self._badly_timed(some):

@@ -108,9 +108,23 @@ async def encode_in_steps(context: Context, reply: Struct) -> None:
             await context.paused(turn.next())
             turn.background(in_steps(turn, _freed(encoding.kept), 1))  # after the reply, which leaves in this step
     except BaseException:  # the reply is too large, or the connection is closed: nothing will send the records
-        if has_records(context.api.response):
-            _release_records(reply, arrays_of(context.api.response, context.version))
+        _release(context, reply)
         raise
+
+
+async def in_next_turn(context: Context, outcome: object) -> None:
+    """Returns in a later turn of the loop. `outcome`: what the handler has returned."""
+    try:
+        await context.turn.next()
+    except BaseException:  # the connection is closed: nothing will send the records
+        if isinstance(outcome, Struct):
+            _release(context, outcome)
+        raise
+
+
+def _release(context: Context, reply: Struct) -> None:
+    if has_records(context.api.response):
+        _release_records(reply, arrays_of(context.api.response, context.version))
 
 
 def _release_records(reply: Struct, arrays: tuple[ArrayOf, ...]) -> None:

@@ -12,5 +12,20 @@ AT_ONCE: Final[dict[str, object]] = {
     "group.streams.assignment.interval.ms": 0,
     "group.streams.initial.rebalance.delay.ms": 0,
 }
-IN_WORLD: Final = {key.replace(".", "_"): str(value).lower() for key, value in AT_ONCE.items()}
-"""The same for a `World`."""
+SHORTEST: Final[dict[str, object]] = {
+    "group.min.session.timeout.ms": 1000,
+    "group.consumer.min.session.timeout.ms": 1000,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.share.min.session.timeout.ms": 1000,
+    "group.share.min.heartbeat.interval.ms": 500,
+    "group.share.min.record.lock.duration.ms": 1000,
+}
+"""Settings of brokers on which sessions and locks of records may be short."""
+
+
+def for_world(settings: dict[str, object]) -> dict[str, str]:
+    """The same settings for a `World`."""
+    return {key.replace(".", "_"): str(value).lower() for key, value in settings.items()}
+
+
+IN_WORLD: Final = for_world(AT_ONCE)

@@ -94,6 +94,9 @@ class MemHandle:
         self.files.before_write(len(data))
         self.inode.apply((position, bytes(data)))
 
+    def fileno(self) -> int:
+        return -1
+
     def size(self) -> int:
         return len(self.inode.data)
 

@@ -131,6 +131,14 @@ def test_segments_roll_by_size_time_index_and_offset_range(files: MemFiles) -> N
     assert len(log.segments) > 3
 
 
+def test_a_segment_is_rolled_before_the_last_entry_of_its_time_index_is_used(files: MemFiles) -> None:
+    """As in Kafka, which keeps it for the largest timestamp when the segment ends (`TimeIndex.isFull`)."""
+    log = open_log(files, segment_index_bytes=4 * 12, index_interval_bytes=0)
+    for now in range(1, 10):
+        append(log, b"x", now=now)
+    assert log.bases == [0, 4, 8]
+
+
 def test_timestamps_lead_to_offsets(files: MemFiles) -> None:
     log = open_log(files, segment_bytes=400, index_interval_bytes=100)
     for n in range(50):
@@ -148,6 +156,7 @@ def test_timestamps_lead_to_offsets(files: MemFiles) -> None:
     assert largest.offset == 49
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["cut", "garbage", "zeros", "flip", "half"])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_damaged_tail_is_cut_at_the_first_wrong_byte(files: MemFiles, damage: str, seed: int) -> None:

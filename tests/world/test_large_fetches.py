@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis import k01_fetch
+from ottla.broker.apis._reply_size import LENGTH_BYTES
 from ottla.broker.client_quotas import Usage
 from ottla.broker.net import large_replies
 from ottla.broker.replica import opening
@@ -23,6 +24,8 @@ from ..support.event_counts import EventCounts
 from ..support.step_work import longest_step_of
 from ..support.topic_world import create
 from ..support.turns import Turns
+
+pytestmark = pytest.mark.long
 
 COUNT, STEP, WITH_RECORDS = 600, 100, 6
 WAIT_MS = 500
@@ -194,6 +197,20 @@ def test_the_records_of_a_reply_whose_connection_is_lost_while_it_is_encoded_are
     assert not holds(world)
 
 
+def test_a_connection_that_is_lost_in_any_turn_of_its_fetch_keeps_no_records(world: Turns) -> None:
+    for index in range(0, COUNT, COUNT // WITH_RECORDS):
+        produce(world, index)
+    turns, is_answered = 0, False
+    while not is_answered:
+        answer, left = world.send("Fetch", 12, fetching(FINAL_EPOCH)), iter(range(turns))
+        _run_until(world, lambda: next(left, None) is None)  # noqa: B023
+        is_answered = answer.done
+        answer.waiting.cancel()
+        assert not holds(world), f"in turn {turns}"
+        turns += 1
+    assert turns > COUNT // STEP
+
+
 def limit(world: Turns, limited: float, key: str = "consumer_byte_rate") -> None:
     """Limits the rate at which clients fetch."""
     q = m.AlterClientQuotasRequest
@@ -229,7 +246,7 @@ def test_the_size_of_a_large_reply_counts_for_a_quota(
     found = {one.partition_index: bytes(one.records) for one in answer.reply.responses[0].partitions}
     assert len([index for index, records in found.items() if records]) == WITH_RECORDS
     head = len(codec.build("FetchResponse", 12, answer.reply))
-    assert sizes == [k01_fetch.LENGTH_BYTES + head]
+    assert sizes == [LENGTH_BYTES + head]
     assert not holds(world)
 
 

@@ -76,6 +76,7 @@ def test_a_small_buffer_is_not_made_again_for_each_piece() -> None:
     assert client.ids == [0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_requests_behind_one_that_waits_are_answered_in_their_order(seed: int) -> None:
     chance, sizes, values = random.Random(seed), (10, 3_000, 70_000, 300_000, 900_000), []
