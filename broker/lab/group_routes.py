@@ -59,8 +59,8 @@ class GroupTimeline:
 
 
 class TimelineView(TypedDict):
-    """What happened to a group, oldest first. `last`: what `after` must be to get what follows. `left_out`: whether
-    events after `after` are not kept any more.
+    """What happened to a group, oldest first. `last`: what `after` must be to get what follows; 0 if the broker has
+    started since, where numbers begin again. `left_out`: whether events after `after` are not kept any more.
     """
 
     group: str
@@ -162,9 +162,10 @@ def _settled(lab: Lab, answer: Later[T]) -> Later[T]:
 
 def _timeline(chronicle: Chronicle, asked: GroupTimeline) -> TimelineView:
     events = chronicle.events(asked.group, asked.after, asked.limit)
+    known = asked.after if asked.after <= chronicle.newest else 0
     return {
         "group": asked.group,
         "events": events,
-        "last": events[-1]["number"] if events else asked.after,
+        "last": events[-1]["number"] if events else known,
         "left_out": chronicle.has_dropped(asked.group, asked.after),
     }

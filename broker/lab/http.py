@@ -238,6 +238,7 @@ class HttpConnection(asyncio.Protocol):
             return
         try:
             self._expect(REQUEST_MS)
+            self._transport.pause_reading()  # as for an answer at once: it was read on to see a client that goes away
             self._reply(answer.get())
             self._go_on()
         except Exception:

@@ -145,8 +145,11 @@ def remove_node(lab: Lab, asked: OneNode) -> Later[NodesView]:
 
 
 def _settled(lab: Lab, done: Later[NodesView]) -> Later[NodesView]:
+    """A change goes on to its end where the client of the lab does not wait for it: a node would stay half stopped."""
+    answer: Later[NodesView] = Later()
+    done.when_done(lambda found: answer.settle(found.result, found.error))
     lab.broker.turn.settle_soon()
-    return done
+    return answer
 
 
 async def _refusing(lab: Lab, changing: Steps[object]) -> NodesView:

@@ -3,7 +3,7 @@
 A server has none, and then nothing of this is imported. `net/intercepting.py` calls them at these points:
 
     opened(line)                    a connection was opened, or was open when the interceptor was added
-    concerns(context, request)      a request was decoded and is not handled yet: whether to call `arrived`
+    test_of(api)                    what tells of a request that was decoded whether to call `arrived`
     arrived(exchange)               may act on the request
     answered(exchange, outcome)     its reply is decided and not encoded yet
     encoded(exchange, outgoing)     the bytes of the reply are made and not sent yet
@@ -43,6 +43,7 @@ __all__ = (
     "Line",
     "Outcome",
     "Outgoing",
+    "Test",
     "Watch",
     "Watcher",
     "decoded",
@@ -136,6 +137,10 @@ message, and the bytes with the header; both may only be used there. Returns wha
 sent, after all that others have changed: the last argument, or what notes the reply and calls it, whatever else
 happens.
 """
+
+
+Test = Callable[[Asked, Struct], bool]
+"""Whether an interceptor may act on a request."""
 
 
 class Line:
@@ -267,12 +272,18 @@ class Watcher(Attached):
         raise NotImplementedError
 
 
+def _always(context: Asked, request: Struct) -> bool:
+    return True
+
+
 class Interceptor(Attached, Follower):
     """May act on requests and replies: see the module."""
 
-    def concerns(self, context: Asked, request: Struct) -> bool:
-        """Whether `arrived` is called. This is asked for each request, so it must cost little."""
-        return True
+    def test_of(self, api: AskedApi) -> Test | None:
+        """Returns what tells for which requests of an API `arrived` is called; None if for none of them. It is asked
+        for each request, so it must cost little. An interceptor that is added again is asked for other tests.
+        """
+        return _always
 
     def arrived(self, exchange: Exchange) -> Outcome | Later[Outcome | None] | Later[None] | None:
         """Returns what is answered instead of the handler; None lets the request pass. A `Later` of that delays the

@@ -35,7 +35,7 @@ from . import error_counts
 from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
-from .large_replies import encode_in_steps
+from .large_replies import encode_in_steps, in_next_turn
 from .watching import NotesRequests, Pending, Seam
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
@@ -254,15 +254,14 @@ class Dispatcher:
         """Handles a large request in a turn of its own; what it returns is encoded in others, the arrays of a large
         reply already by this function, unless the caller looks at them.
         """
-        turn = self.broker.turn
-        await context.paused(turn.next())
+        await context.paused(self.broker.turn.next())
         began = time.perf_counter_ns()
         outcome = self.call(api, context, request)
         self.broker.metrics.apis[api.key, context.version].handle_ns += time.perf_counter_ns() - began
         del request  # one that is not needed any more is freed while the reply waits
         if isinstance(outcome, Later):
             outcome = await outcome
-        await turn.next()
+        await in_next_turn(context, outcome)
         if encodes and isinstance(outcome, Struct):
             await self.encode_in_steps(context, outcome)
         return outcome

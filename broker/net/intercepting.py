@@ -15,12 +15,13 @@ from ...protocol.errors import ApiError
 from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
-from ..lab.seam import Attached, Exchange, Interceptor, Line, Outcome, Outgoing, Watcher
+from ..lab.seam import Attached, Exchange, Interceptor, Line, Outcome, Outgoing, Test, Watcher
 from ..later import Later, after, drive, failed
 from ..limits import WAITING_EXCHANGES
 from ..metrics import ApiTimes
 from ..peer import Peer
 from ..replies import CLOSE, Reply, Send, Silence
+from .api import Api
 from .connection import Connection
 from .context import Context
 from .dispatch import LARGE_BYTES, Dispatcher, Refused
@@ -55,6 +56,7 @@ class Seam:
         self._attached: list[Attached] = []
         self._watchers: list[Watcher] = []
         self._interceptors: list[Interceptor] = []
+        self._tests: dict[int, tuple[Test, ...]] = {}  # of the interceptors, by API
         self._lines: dict[Peer, Line] = {}
         self._opened = 0
         self._watches = Watches(self._line)
@@ -65,7 +67,12 @@ class Seam:
     # interceptors and watchers
 
     def add(self, one: Attached) -> None:
-        """Adds an interceptor or a watcher, which sees the requests from now on, of connections that are open too."""
+        """Adds an interceptor or a watcher, which sees the requests from now on, of connections that are open too. An
+        interceptor that is there already has other tests from now on.
+        """
+        if one in self._attached:
+            self._tests.clear()
+            return
         if not self._attached:
             self._connect(self)
             for connection in self._server.connections:
@@ -87,6 +94,7 @@ class Seam:
         self._interceptors = [one for one in self._attached if isinstance(one, Interceptor)]
         watchers = [one for one in self._attached if isinstance(one, Watcher)]
         self._watchers = watchers[::-1]  # the last one that wraps `send` is the first that is called
+        self._tests.clear()
         self.reads_messages = any(one.reads_messages for one in watchers)
         for line in self._lines.values():
             self._watch(line)
@@ -147,20 +155,40 @@ class Seam:
         times: ApiTimes,
     ) -> Pending | None:
         """Serves a request, and calls `send` once. Raises Refused."""
-        send = self.watched(context, request, frame, send)
+        if self._watchers:
+            send = self.watched(context, request, frame, send)
+        else:
+            self._watches.exchanges += 1
         if self.concerns(context, request):
             return self._intercept(dispatcher, context, request, frame, send, times)
         return dispatcher.serve(context, request, len(frame), send, times)
 
     def concerns(self, context: Context, request: Struct) -> bool:
         """Whether an interceptor may act on a request."""
-        for one in self._interceptors:
+        tests = self._tests.get(context.api.key)
+        if tests is None:
+            tests = self._tests_of(context.api)
+        for test in tests:
             try:
-                if one.concerns(context, request):
+                if test(context, request):
                     return True
             except Exception as error:
                 bugs.report("an interceptor", error)
         return False
+
+    def _tests_of(self, api: Api) -> tuple[Test, ...]:
+        """Asks the interceptors for their tests of the requests of an API."""
+        tests = []
+        for one in self._interceptors:
+            try:
+                test = one.test_of(api)
+            except Exception as error:
+                bugs.report("an interceptor", error)
+            else:
+                if test is not None:
+                    tests.append(test)
+        found = self._tests[api.key] = tuple(tests)
+        return found
 
     def _intercept(
         self,

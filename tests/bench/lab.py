@@ -4,8 +4,8 @@ how long it takes to show very many groups and members, `ARGS="lab-groups"`.
 One broker serves the same requests in rounds, with a part of the lab and without it in turn, so that both meet the
 same load of the machine. A round has a steady part, which is measured, between a start and an end that are not: a
 program beside the broker starts, and works on what it has put off. Figures are medians of the ratio of what is got
-through per second and of the processor time of the broker's loop, both to the rounds without the lab beside them, and
-the processor time that a request takes more. Each run has one round of everything; five take some five minutes.
+through per second and of the processor time of the broker's loop, both to the rounds without the lab before and after,
+and the processor time that a request takes more. Each run has one round of everything; five take some seven minutes.
 """
 
 from __future__ import annotations
@@ -181,20 +181,21 @@ def broker(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[Broker
 
 
 def figures(server: Broker, load: Load, parts: dict[str, Part], seconds: float) -> Figures:
-    """A round of each part, which is compared with those without any before and after all: what was written in the
-    rounds before makes later ones slower. `seconds`: of a round.
+    """Each part has a round between two without any, with which it is compared: what was written before makes rounds
+    slower, and other programs do. `seconds`: of a round.
     """
+    shown: Figures = {}
     before = _round(server, load, _nothing, seconds)
-    found = {name: _round(server, load, part, seconds) for name, part in parts.items()}
-    after = _round(server, load, _nothing, seconds)
-    base = Round(*(sum(pair) / 2 for pair in zip(before, after, strict=True)))
-    shown: Figures = {f"{load.name}, us of the loop": base.loop * 1e6}
-    for name, one in found.items():
+    for name, part in parts.items():
+        one, after = _round(server, load, part, seconds), _round(server, load, _nothing, seconds)
+        base = Round(*(sum(pair) / 2 for pair in zip(before, after, strict=True)))
         shown |= {
+            f"{load.name}, us of the loop": base.loop * 1e6,
             f"{load.name}, {name}: rate": base.clock / one.clock,
             f"{load.name}, {name}: loop": one.loop / base.loop,
             f"{load.name}, {name}: more, us": (one.loop - base.loop) * 1e6,
         }
+        before = after
     return shown
 
 

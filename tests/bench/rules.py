@@ -30,7 +30,7 @@ CONDITIONS: dict[str, list[dict[str, Any]]] = {
     "of another client": [{"client_id": "other"}],
     "of clients like": [{"client_id": "other-*"}],
     "of another principal": [{"principal": "User:other"}],
-    "of another listener": [{"listener": "OTHER"}],
+    "of another listener": [{"listener": "INSIDE"}],
     "of another node": [{"node": 99}],
     "of another topic": [{"topic": "other"}],
     "of topics like": [{"topic": "other-*"}],
@@ -41,7 +41,8 @@ CONDITIONS: dict[str, list[dict[str, Any]]] = {
     "of another partition of the topic": [{"topic": "orders", "partition": 99}],
     "of another group and topic": [{"group": "other", "topic": "orders"}],
     "one of each": [
-        *({name: "other"} for name in ("client_id", "listener", "topic", "group", "member", "transactional_id")),
+        *({name: "other"} for name in ("client_id", "topic", "group", "member", "transactional_id")),
+        {"listener": "INSIDE"},
         *({name: 99} for name in ("node", "partition")),
     ],
     "100 of other topics": [{"topic": f"other-{one}"} for one in range(100)],

@@ -90,6 +90,7 @@ def test_clients_are_shown_with_what_they_asked_for(broker: Broker) -> None:
     assert run(broker, "clients", "127.0.0.1:1").exit_code == 1
 
 
+@pytest.mark.long
 def test_every_route_is_a_command_by_its_name(broker: Broker) -> None:
     listed = run(broker, "lab", "routes").stdout
     assert "hold" in listed

@@ -154,6 +154,7 @@ def test_requests_are_held_by_commands(broker: Broker) -> None:
     assert "0 of 1 requests are held after 1 ms" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_broker_stops_while_requests_are_held() -> None:
     with Broker() as broker:
         broker.lab.hold_requests(api="ListGroups")

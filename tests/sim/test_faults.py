@@ -12,6 +12,8 @@ from ..support.bugs import Bug, assert_is_found, bug_name
 from ..support.seeds import all_slow, in_turn, spans
 from . import faults as sim_faults
 
+pytestmark = pytest.mark.long
+
 # What would be seen if an exception took others with it: a flush that is forgotten, a failed append's log that is
 # trusted
 BUGS: tuple[Bug, ...] = (

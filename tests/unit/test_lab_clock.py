@@ -428,6 +428,7 @@ def plant(schedule: Timed, plan: Iterable[tuple[int, int, int]], fired: list[tup
 PLANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255), st.integers(0, 40)), max_size=30)
 
 
+@pytest.mark.long
 @given(plan=PLANS, spans=st.lists(st.integers(0, 70), min_size=1, max_size=4))
 @settings(max_examples=150, deadline=None)
 def test_the_order_is_that_of_the_virtual_schedule(plan: list[tuple[int, int, int]], spans: list[int]) -> None:

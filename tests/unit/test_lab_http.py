@@ -296,6 +296,29 @@ def test_what_a_client_sends_behind_a_request_that_waits_is_bounded() -> None:
     assert transport.gone
 
 
+def test_nothing_more_is_read_while_a_late_answer_is_sent() -> None:
+    """A client that does not read its answer, and sends on, would fill the memory until it is given up."""
+    site = Site()
+    later: Later[Response] = Later()
+    site.server.handler = lambda request: later
+    connection, transport = site.connect()
+    connection.data_received(GET)
+    site.machine.advance(1)
+    read: list[bool] = []
+
+    def pieces() -> Any:
+        connection.pause_writing()
+        read.append(transport.reading)
+        yield b"late"
+
+    later.finish(Response(200, "text/plain", pieces()))
+    site.machine.advance(1)
+    assert (read, transport.reading) == ([False], False)
+    connection.resume_writing()
+    site.machine.advance(1)
+    assert transport.reading, "it has all of its answer"
+
+
 def test_requests_that_wait_leave_room_for_others() -> None:
     site = Site()
     waiting = [Later[Response]() for _ in range(http.WAITING_MAX + 1)]

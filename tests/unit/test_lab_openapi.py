@@ -28,6 +28,7 @@ def described() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_document_is_valid_openapi() -> None:
     errors = list(Draft202012Validator(json.loads(META.read_text())).iter_errors(described()))
     assert not errors, [f"{error.json_path}: {error.message}" for error in errors]

@@ -20,6 +20,8 @@ from ..support.connected import ConnectedWorld
 from ..support.lab import LabWorld
 from ..support.topic_world import create
 
+pytestmark = pytest.mark.long
+
 NAMES = {code: name for name, code in CODES.items()}
 TOPIC = m.MetadataRequest.MetadataRequestTopic(name="t")
 CURSOR_TOPIC = m.DescribeTopicPartitionsRequest.TopicRequest(name="t")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ottla.broker.lab.faults.index import Index, Indexed, values_test
+from ottla.broker.lab.faults.fields import fields_of, names_partitions_of_topics
+from ottla.broker.lab.faults.index import Indexed, index_of, values_test
 from ottla.broker.lab.faults.matching import Match, topic_names
 from ottla.broker.lab.faults.rules import Rule
 from ottla.broker.lab.seam import Asked
@@ -37,6 +38,7 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("match", "request_", "is_matched"), REQUESTS)
 def test_a_rule_among_many(match: dict[str, Any], request_: tuple[str, int, Any], is_matched: bool) -> None:
     faulty = Faulty("orders")
@@ -99,8 +101,7 @@ def in_full(faulty: Faulty, *matches: Match) -> list[int]:
         return lambda context, request: bool(tested.append(place))  # type: ignore[func-returns-value]
 
     rules = [Indexed(one, takes(place), False) for place, one in enumerate(matches)]
-    index = Index(0, "ProduceRequest", rules, topics)
-    faulty.faults.concerns = index.concerns  # type: ignore[method-assign]
+    faulty.faults.test_of = lambda api: index_of(api, rules, topics)  # type: ignore[method-assign]
     faulty.add(action=DELAY, api="Produce")
     faulty.produce("orders")
     return tested
@@ -113,9 +114,11 @@ def test_a_rule_is_tested_in_full_for_requests_with_each_of_its_values() -> None
         Match(client_id="client", topic="other"),
         Match(node=1, listener="PLAINTEXT"),
         Match(versions="18"),
+        Match(versions="7-12"),
     ]
-    assert in_full(Faulty("orders"), *matches) == [0, 3, 4]
-    assert in_full(Faulty("orders"), *matches[1:3]) == []
+    assert in_full(Faulty("orders"), *matches) == [0, 3, 4, 5]
+    assert in_full(Faulty("orders"), *matches, Match()) == [0, 3, 4, 5, 6]
+    assert in_full(Faulty("orders"), *matches[1:3], matches[4]) == []
 
 
 def test_a_fetch_of_other_topics_does_not_concern_a_rule_of_its_reply() -> None:
@@ -130,6 +133,38 @@ def test_a_fetch_of_other_topics_does_not_concern_a_rule_of_its_reply() -> None:
     session.meets(rules[0], "bills")
     session.meets(rules[0])
     assert seen == ["Fetch", "Fetch"]
+
+
+def test_a_rule_of_a_partition_does_not_concern_the_same_number_of_another_topic() -> None:
+    faulty = Faulty("orders", "bills")
+    request = fetch_message("orders", 0, wait_ms=0)
+    r = m.FetchRequest
+    other = r.FetchTopic(topic="bills", partitions=[r.FetchPartition(partition=1, partition_max_bytes=100)])
+    request.topics, request.session_epoch = [*request.topics, other], 0
+    seen: list[str] = []
+    faulty.faults.arrived = lambda exchange: seen.append(exchange.context.api.name)  # type: ignore[method-assign]
+    faulty.add(action=DELAY, topic="orders", partition=1)
+    session = faulty.ask("Fetch", 12, request).session_id
+    faulty.ask("Fetch", 12, r(session_id=session, session_epoch=1, max_bytes=100))
+    assert seen == []
+    faulty.add(action=DELAY, topic="bills", partition=1)
+    faulty.ask("Fetch", 12, r(session_id=session, session_epoch=2, max_bytes=100))
+    assert seen == ["Fetch"]
+
+
+@pytest.mark.parametrize(
+    ("message", "is_so"),
+    [
+        ("ProduceRequest", True),
+        ("FetchRequest", True),
+        ("OffsetFetchRequest", True),
+        ("MetadataRequest", False),
+        ("DeleteTopicsRequest", False),
+        ("ElectLeadersRequest", True),
+    ],
+)
+def test_where_partitions_stand_with_their_topic(message: str, is_so: bool) -> None:
+    assert names_partitions_of_topics(fields_of(message)) == is_so
 
 
 def test_values_and_patterns() -> None:

@@ -97,6 +97,7 @@ def test_the_server_has_no_interceptor_while_no_rule_is_in_force() -> None:
     assert (once.matched, once.applied, once.is_spent) == (1, 1, True)
 
 
+@pytest.mark.long
 def test_rules_are_bounded() -> None:
     faulty = Faulty()
     for _ in range(RULES_MAX):
@@ -110,6 +111,7 @@ def test_rules_are_bounded() -> None:
         faulty.add(api="Heartbeat", action=DELAY)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

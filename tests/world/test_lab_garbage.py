@@ -16,6 +16,8 @@ from ..support.lab import LabWorld
 from ..support.topic_world import create
 from ..support.world import World
 
+pytestmark = pytest.mark.long
+
 GARBAGE: list[object] = [
     *(None, True, 0, -1, 1 << 62, 1 << 64, 10**400, 0.5, 1e308, float("nan"), float("inf")),
     *("", "x", "\0", "\ud800", "é" * 300, "9" * 5000, "a/../b", "-1", "1e9", "NaN", "*", "${x}"),

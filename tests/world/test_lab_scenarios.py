@@ -121,6 +121,7 @@ def test_what_comes_before_the_first_wait_is_done_at_once() -> None:
     assert running.ended.get()["passed"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -267,6 +268,7 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema())
 
 
+@pytest.mark.long
 def test_the_schema_takes_every_route_and_what_the_loader_takes() -> None:
     found = validator()
     found.validate(yaml.safe_load(FULL))

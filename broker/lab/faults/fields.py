@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ....protocol import schema
 from ....protocol.emit import compile_function
 from ....protocol.schema import NO_UUID, FieldSchema, StructSchema
+from ..seam import Test
 
 TOPIC, PARTITION, GROUP, MEMBER, TRANSACTIONAL_ID = "topic", "partition", "group", "member", "transactional_id"
 TOPIC_ID = "topic_id"
@@ -83,45 +84,73 @@ def _roles(one: FieldSchema) -> tuple[str, ...]:
     return () if role is None else (TOPIC if role == TOPIC_ID else role,)
 
 
-Finder = Callable[[object, object], bool]
-"""Whether the context of a request, or the request, has a value that is wanted, anywhere."""
 OF_CONTEXT = {
-    "client_id": 'context.client_id or ""',
+    "versions": "context.version",
+    "client_id": '(context.client_id or "")',
     "principal": "context.peer.principal",
     "listener": "context.peer.listener",
-    "node": "context.broker.config.node_id",
+    "node": 'context.broker.config.values["node.id"]',
 }
 """What a context has of a name."""
+FOUND = "return then(context, r0)"
+
+
+class Sought(NamedTuple):
+    """What a finder looks for: a value of one of these roles, or of these names of OF_CONTEXT. `plain`: those with one
+    value, which is given in place of a test. `is_pair`: a partition, of a topic. `with_sessions`: fetch sessions may
+    have it, too.
+    """
+
+    names: tuple[str, ...]
+    plain: frozenset[str]
+    is_pair: bool
+    with_sessions: bool
+
+    def test(self, name: str, value: str) -> str:
+        return f"{value} == {name}_wanted" if name in self.plain else f"{name}_wanted({value})"
 
 
 @cache
-def finder_of(message: str, roles: tuple[str, ...]) -> Callable[..., Finder]:
-    """Returns what makes the function that looks for values of roles, or of names of OF_CONTEXT: it takes what finds
-    topics, and for each role the test of its values. A request is looked through once, whatever the number of roles.
+def finder_of(message: str, sought: Sought) -> Callable[..., Test]:
+    """Returns what makes the test whether a request has what is sought, anywhere.
+
+    It takes what finds topics; `then`, which is asked about a request that has it; `has`, which tells the same of its
+    fetch session, if it may have one; and for each name the test of its values, or the value. A request is looked
+    through once, whatever the number of names.
     """
-    lines = [f"def make(topics, {', '.join(f'{role}_wanted' for role in roles)}):", "    def find(context, r0):"]
-    lines += [f"        if {name}_wanted({OF_CONTEXT[name]}): return True" for name in roles if name in OF_CONTEXT]
-    asked = tuple(role for role in roles if role not in OF_CONTEXT)
-    if asked:
-        _find(fields_of(message), asked, 0, " " * 8, lines)
+    names = sought.names
+    lines = [f"def make(topics, then, has, {', '.join(f'{name}_wanted' for name in names)}):"]
+    lines += ["    def find(context, r0):"]
+    lines += [f"        if {sought.test(name, OF_CONTEXT[name])}: {FOUND}" for name in names if name in OF_CONTEXT]
+    roles = tuple(name for name in names if name not in OF_CONTEXT)
+    if roles:
+        _find(fields_of(message), sought, roles, 0, " " * 8, lines)
+    if sought.with_sessions:
+        lines += [f"        if r0.session_id and has(context, r0): {FOUND}"]
     lines += ["        return False", "    return find"]
-    names: dict[str, object] = {"NO_UUID": NO_UUID, "named": named, "TOPIC": TOPIC}
-    return compile_function(f"{' '.join(roles)} of {message}", "make", "\n".join(lines), names)
+    known: dict[str, object] = {"NO_UUID": NO_UUID, "named": named, "TOPIC": TOPIC}
+    return compile_function(f"{' '.join(names)} of {message}", "make", "\n".join(lines), known)
 
 
-def _find(fields: Fields, roles: tuple[str, ...], depth: int, indent: str, lines: list[str]) -> None:
+def _find(fields: Fields, sought: Sought, roles: tuple[str, ...], depth: int, indent: str, lines: list[str]) -> None:
     """Adds the lines that look into a struct, which is in a variable."""
     here, inside = f"r{depth}", f"r{depth + 1}"
+    tests = []
     for role, name in (one for one in fields.own if one[0] in roles):
         if name == TOPIC_ID:
-            test = f"{here}.{name} != NO_UUID and {role}_wanted(topics(bytes({here}.{name})))"
+            of_id = sought.test(role, f"topics(bytes({here}.{name}))")
+            tests.append(f"{here}.{name} != NO_UUID and {of_id}")
         else:
-            test = f"{role}_wanted({here}.{name})"
-        lines.append(f"{indent}if {test}: return True")
+            tests.append(sought.test(role, f"{here}.{name}"))
+    if tests and sought.is_pair and TOPIC in roles:
+        lines.append(f"{indent}if {' or '.join(tests)}:")
+        _find(fields, sought, (PARTITION,), depth, f"{indent}    ", lines)
+        return
+    lines += [f"{indent}if {test}: {FOUND}" for test in tests]
     for role, name in (one for one in fields.lists if one[0] in roles):
         value = "named(value, TOPIC, topics)" if role == TOPIC else "value"
         lines.append(f"{indent}for value in {here}.{name} or ():")
-        lines.append(f"{indent}    if {role}_wanted({value}): return True")
+        lines.append(f"{indent}    if {sought.test(role, value)}: {FOUND}")
     for name, is_array, inner in fields.inner:
         if not inner.roles.intersection(roles):
             continue
@@ -130,7 +159,17 @@ def _find(fields: Fields, roles: tuple[str, ...], depth: int, indent: str, lines
         else:
             lines.append(f"{indent}{inside} = {here}.{name}")
             lines.append(f"{indent}if {inside} is not None:")
-        _find(inner, roles, depth + 1, f"{indent}    ", lines)
+        _find(inner, sought, roles, depth + 1, f"{indent}    ", lines)
+
+
+def names_partitions_of_topics(fields: Fields) -> bool:
+    """Whether each topic of a request stands in a struct with its partitions, and each partition in one of a topic."""
+    here = {role for role, _ in fields.own}
+    if TOPIC in here:
+        return PARTITION in fields.roles and TOPIC not in {role for role, _ in fields.lists}
+    of_both = [inner for _, _, inner in fields.inner if not inner.roles.isdisjoint((TOPIC, PARTITION))]
+    apart = here | {role for role, _ in fields.lists}
+    return bool(of_both) and apart.isdisjoint((TOPIC, PARTITION)) and all(map(names_partitions_of_topics, of_both))
 
 
 def check_of(message: str, wanted: Wanted, topics: TopicNames) -> Check | None:

@@ -9,82 +9,107 @@ through once for all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ....protocol.structs import Struct
 from ...replica.fetch_sessions import Entry
-from ..seam import Asked
-from .fields import GROUP, MEMBER, OF_CONTEXT, PARTITION, TOPIC, TRANSACTIONAL_ID, TopicNames, finder_of
-from .matching import FETCH, SESSIONS_MAX, Match, Takes
+from ..seam import Asked, MatchedApi, Test
+from .fields import (
+    GROUP,
+    MEMBER,
+    OF_CONTEXT,
+    PARTITION,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    Sought,
+    TopicNames,
+    fields_of,
+    finder_of,
+    names_partitions_of_topics,
+)
+from .matching import FETCH, InSessions, Match, is_pattern
 
 Wanted = Callable[[object], bool]
-Might = Callable[[Asked, Struct], bool]
-"""Whether a request names one of the values of some rules."""
 VALUES_KEPT: Final = 1000  # of which a test knows the result
 OF_REQUEST: Final = (GROUP, TRANSACTIONAL_ID, MEMBER, TOPIC, PARTITION)
 OF_REPLY: Final = (TOPIC, PARTITION)
+VERSIONS: Final = "versions"
 
 
 class Indexed(NamedTuple):
     """A rule: its match, the test of its requests, and whether it looks for topic and partition in the reply."""
 
     match: Match
-    takes: Takes
+    takes: Test
     by_reply: bool
 
 
-class _Alike(NamedTuple):
-    """Rules that give values of the same names. `mights`: for each of these names."""
+def index_of(api: MatchedApi, rules: Iterable[Indexed], topics: TopicNames) -> Test | None:
+    """Returns the test whether a request of an API matches one of its rules; None if there are none."""
+    by_names: dict[tuple[str, ...], list[Indexed]] = {}
+    for one in rules:
+        by_names.setdefault(_names(api.key, one), []).append(one)
+    if not by_names:
+        return None
+    tests = []
+    for names, some in by_names.items():
+        test, left = _any([one.takes for one in some]), names
+        if names[-2:] == OF_REPLY and names_partitions_of_topics(fields_of(api.request)):
+            test, left = _named(api, dict.fromkeys(OF_REPLY, some), topics, test, is_pair=True), names[:-2]
+        for name in reversed(left):
+            test = _named(api, {name: some}, topics, test)
+        tests.append(test)
+    if len(by_names) == 1 or () in by_names:
+        return _any(tests)
+    by_last: dict[str, list[Indexed]] = {}
+    for names, some in by_names.items():
+        by_last.setdefault(names[-1], []).extend(some)
+    return _named(api, by_last, topics, _any(tests))
 
-    mights: tuple[Might, ...]
-    takes: tuple[Takes, ...]
+
+def _any(tests: Sequence[Test]) -> Test:
+    """Returns the test whether one of these is true."""
+    if len(tests) == 1:
+        return tests[0]
+
+    def any_of(context: Asked, request: Struct) -> bool:
+        return any(test(context, request) for test in tests)
+
+    return any_of
 
 
-class Index:
-    """The rules that requests of an API can match. `request`: the name of its schema."""
+def _named(
+    api: MatchedApi, rules: Mapping[str, Sequence[Indexed]], topics: TopicNames, then: Test, is_pair: bool = False
+) -> Test:
+    """Returns the test for requests that name, anywhere, a value that rules give of a name each; with `is_pair`, a
+    partition of a topic. `then`: the test of those that do.
+    """
+    matches = {name: [one.match for one in some] for name, some in rules.items()}
+    wanted = {name: _wanted(name, some) for name, some in matches.items()}
+    of_reply = {name: test for name, test in wanted.items() if name in OF_REPLY}
+    with_sessions = api.key == FETCH and bool(of_reply)
+    has = _in_sessions(of_reply, topics, is_pair) if with_sessions else None
+    plain = {name: value for name, some in matches.items() if (value := _plain_value(name, some)) is not None}
+    sought = Sought(tuple(wanted), frozenset(plain), is_pair, with_sessions)
+    return finder_of(api.request, sought)(topics, then, has, *(wanted | plain).values())
 
-    def __init__(self, key: int, request: str, rules: Iterable[Indexed], topics: TopicNames) -> None:
-        self._key, self._request, self._topics = key, request, topics
-        by_names: dict[tuple[str, ...], list[Indexed]] = {}
-        for one in rules:
-            by_names.setdefault(_names(key, one), []).append(one)
-        self._alike = [
-            _Alike(tuple(self._might({name: some}) for name in names), tuple(one.takes for one in some))
-            for names, some in by_names.items()
-        ]
-        self._might_any: Might | None = None
-        if len(by_names) > 1 and () not in by_names:
-            by_last: dict[str, list[Indexed]] = {}
-            for names, some in by_names.items():
-                by_last.setdefault(names[-1], []).extend(some)
-            self._might_any = self._might(by_last)
 
-    def _might(self, rules: dict[str, list[Indexed]]) -> Might:
-        """Returns the test for the values that rules give of a name each."""
-        wanted = {name: values_test(getattr(one.match, name) for one in some) for name, some in rules.items()}
-        find = finder_of(self._request, tuple(wanted))(self._topics, *wanted.values())
-        of_reply = {name: test for name, test in wanted.items() if name in OF_REPLY}
-        if self._key != FETCH or not of_reply:
-            return find
-        has = _Sessions(of_reply, self._topics).has
-        return lambda context, asked: find(context, asked) or has(context, asked)
+def _wanted(name: str, matches: Sequence[Match]) -> Wanted:
+    if name != VERSIONS:
+        return values_test(getattr(one, name) for one in matches)
+    ranges = [range(found.low, found.high + 1) for one in matches if (found := one.version_range) is not None]
+    return ranges[0].__contains__ if len(ranges) == 1 else lambda version: any(version in one for one in ranges)
 
-    def concerns(self, context: Asked, request: Struct) -> bool:
-        """Whether a request matches one of the rules."""
-        if self._might_any is not None and not self._might_any(context, request):
-            return False
-        for mights, group in self._alike:
-            for might in mights:
-                if not might(context, request):
-                    break
-            else:
-                for takes in group:
-                    if takes(context, request):
-                        return True
-        return False
+
+def _plain_value(name: str, matches: Sequence[Match]) -> str | int | None:
+    """Returns the value that matches give of a name, if it is one, and no pattern."""
+    value: str | int = getattr(matches[0], name)
+    if name == VERSIONS or any(getattr(one, name) != value for one in matches):
+        return None
+    return None if isinstance(value, str) and is_pattern(value) else value
 
 
 def _names(key: int, rule: Indexed) -> tuple[str, ...]:
@@ -95,42 +120,26 @@ def _names(key: int, rule: Indexed) -> tuple[str, ...]:
     return tuple(name for name in (*OF_CONTEXT, *of_request) if getattr(rule.match, name) is not None)
 
 
-class _Sessions:
-    """Which fetch sessions have a topic or a partition that is wanted (KIP-227). That is looked for when a session has
-    changed.
+def _in_sessions(wanted: Mapping[str, Wanted], topics: TopicNames, is_pair: bool) -> Test:
+    """Returns the test whether the session of a Fetch has a topic or a partition that is wanted; with `is_pair`, both
+    at once.
     """
+    of_topic, of_partition = wanted.get(TOPIC), wanted.get(PARTITION)
 
-    def __init__(self, wanted: Mapping[str, Wanted], topics: TopicNames) -> None:
-        self._topic, self._partition = wanted.get(TOPIC), wanted.get(PARTITION)
-        self._topics = topics
-        self._known: dict[int, tuple[tuple[int, int], bool]] = {}
+    def is_wanted(entry: Entry) -> bool:
+        has_partition = of_partition is not None and of_partition(entry.key[1])
+        if has_partition != is_pair:  # the topic says no more
+            return has_partition
+        return of_topic is not None and of_topic(entry.topic or topics(entry.topic_id))
 
-    def has(self, context: Asked, request: Struct) -> bool:
-        """Whether the session of a Fetch has one."""
-        session_id = getattr(request, "session_id", 0)
-        sessions = context.broker.extensions.get("fetch_sessions") if session_id else None
-        session = sessions.get(session_id) if sessions is not None else None
-        if session is None:
-            return False
-        state = session.created_ms, session.changes
-        known = self._known.get(session_id)
-        if known is None or known[0] != state:
-            if len(self._known) >= SESSIONS_MAX:
-                self._known.clear()
-            known = self._known[session_id] = state, any(map(self._is_wanted, session.entries.values()))
-        return known[1]
-
-    def _is_wanted(self, entry: Entry) -> bool:
-        if self._partition is not None and self._partition(entry.key[1]):
-            return True
-        return self._topic is not None and self._topic(entry.topic or self._topics(entry.topic_id))
+    return InSessions(lambda session: any(map(is_wanted, session.entries.values()))).has
 
 
 def values_test(values: Iterable[str | int]) -> Callable[[object], bool]:
     """Returns the test whether a value is one of these, or like one of these patterns."""
     plain, patterns = set(), []
     for value in values:
-        if isinstance(value, str) and any(one in value for one in "*?["):
+        if isinstance(value, str) and is_pattern(value):
             patterns.append(translate(value))
         else:
             plain.add(value)

@@ -13,7 +13,8 @@ from typing import Annotated, Protocol
 from ....protocol import schema
 from ....protocol.structs import Struct
 from ...broker import Broker
-from ..seam import Asked, Exchange, MatchedApi
+from ...replica.fetch_sessions import Fetch
+from ..seam import Asked, Exchange, MatchedApi, Test
 from ..shapes import Invalid, Range, Size
 from .fields import (
     GROUP,
@@ -107,8 +108,7 @@ class Selection:
         return None if match.share < 1 and chance.random() >= match.share else chance
 
 
-Test = Callable[[Asked], bool]
-Takes = Callable[[Asked, Struct], bool]
+TestOfContext = Callable[[Asked], bool]
 
 
 def topic_names(broker: Broker) -> TopicNames:
@@ -142,6 +142,34 @@ def apis_of(match: Match, server: Apis) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(found))
 
 
+def _session_of(context: Asked, request: object) -> Fetch | None:
+    session_id = getattr(request, "session_id", 0)
+    sessions = context.broker.extensions.get("fetch_sessions") if session_id else None
+    found: Fetch | None = None if sessions is None else sessions.get(session_id)
+    return found
+
+
+class InSessions:
+    """Which fetch sessions have what is looked for (KIP-227). That is found when a session has changed."""
+
+    def __init__(self, is_there: Callable[[Fetch], bool]) -> None:
+        self._is_there = is_there
+        self._known: dict[int, tuple[tuple[int, int], bool]] = {}
+
+    def has(self, context: Asked, request: Struct) -> bool:
+        """Whether the session of a Fetch has it."""
+        session = _session_of(context, request)
+        if session is None:
+            return False
+        state = session.created_ms, session.changes
+        known = self._known.get(session.id)
+        if known is None or known[0] != state:
+            if len(self._known) >= SESSIONS_MAX:
+                self._known.clear()
+            known = self._known[session.id] = state, self._is_there(session)
+        return known[1]
+
+
 class Matcher:
     """A `Match`, made ready."""
 
@@ -152,18 +180,21 @@ class Matcher:
         whole = {GROUP: match.group, MEMBER: match.member, TRANSACTIONAL_ID: match.transactional_id}
         self._whole: Wanted = _wanted(whole)
         self._wanted: Wanted = {**self._whole, **self._elements}
-        self._prepared: dict[int, Takes | None] = {}
-        self._in_sessions: dict[int, tuple[tuple[int, int], bool]] = {}
+        self._prepared: dict[int, Test | None] = {}
+        self._in_sessions = InSessions(lambda session: bool(self._chosen(session)))
 
     def takes(self, context: Asked, request: Struct) -> bool:
         """Whether a request is one of these."""
-        api = context.api
+        test = self.test_of(context.api)
+        return test is not None and test(context, request)
+
+    def test_of(self, api: MatchedApi) -> Test | None:
+        """Returns the test of requests of an API; None if there can be none."""
         if api.key not in self._prepared:
             self._prepared[api.key] = self.prepared(api)
-        takes = self._prepared[api.key]
-        return takes is not None and takes(context, request)
+        return self._prepared[api.key]
 
-    def prepared(self, api: MatchedApi, by_reply: bool = False) -> Takes | None:
+    def prepared(self, api: MatchedApi, by_reply: bool = False) -> Test | None:
         """Returns the test of requests of an API; None if there can be none. `by_reply`: topic and partition are looked
         for in the reply instead.
         """
@@ -179,35 +210,16 @@ class Matcher:
             for test in tests:
                 if not test(context):
                     return False
-            return check is None or check(request) or (sessions and self.in_session(context, request))
+            return check is None or check(request) or (sessions and self._in_sessions.has(context, request))
 
         return takes
 
-    def in_session(self, context: Asked, request: Struct) -> bool:
-        """Whether a Fetch is for a partition that its session has (KIP-227). That is looked for when the session has
-        changed.
-        """
-        session_id = getattr(request, "session_id", 0)
-        if not session_id:
-            return False
-        sessions = context.broker.extensions.get("fetch_sessions")
-        session = sessions.get(session_id) if sessions is not None else None
-        if session is None:
-            return False
-        state = session.created_ms, session.changes
-        known = self._in_sessions.get(session_id)
-        if known is None or known[0] != state:
-            if len(self._in_sessions) >= SESSIONS_MAX:
-                self._in_sessions.clear()
-            known = self._in_sessions[session_id] = state, bool(self.fetched(context, request))
-        return known[1]
-
     def fetched(self, context: Asked, request: object) -> list[tuple[str, bytes, int]]:
         """Returns the chosen partitions of a fetch session: topic, topic id and partition."""
-        sessions = context.broker.extensions.get("fetch_sessions")
-        session = sessions.get(getattr(request, "session_id", 0)) if sessions is not None else None
-        if session is None:
-            return []
+        session = _session_of(context, request)
+        return [] if session is None else self._chosen(session)
+
+    def _chosen(self, session: Fetch) -> list[tuple[str, bytes, int]]:
         found = []
         for key, entry in session.entries.items():
             topic = self._topics(entry.topic_id) if session.by_id else entry.topic
@@ -233,8 +245,8 @@ class Matcher:
         return True
 
 
-def _tests(match: Match) -> list[Test]:
-    tests: list[Test] = []
+def _tests(match: Match) -> list[TestOfContext]:
+    tests: list[TestOfContext] = []
     if (versions := match.version_range) is not None:
         tests.append(lambda context: context.version in versions)
     if match.client_id is not None:
@@ -260,9 +272,14 @@ def _wanted(values: Mapping[str, str | int | None]) -> Wanted:
     }
 
 
+def is_pattern(text: str) -> bool:
+    """Whether a text stands for all that is like it, and not for itself only."""
+    return any(one in text for one in "*?[")
+
+
 def _text(pattern: str) -> Callable[[object], bool]:
     """Returns a test for a pattern."""
-    if not any(one in pattern for one in "*?["):
+    if not is_pattern(pattern):
         return partial(str.__eq__, pattern)
     like = re.compile(translate(pattern)).match
     return lru_cache(VALUES_KEPT)(lambda value: like(str(value)) is not None)

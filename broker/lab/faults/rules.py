@@ -17,16 +17,16 @@ from ...later import Later, drive
 from ...replica.partition import Partition
 from ...replies import Silence
 from ..lab import Lab
-from ..seam import Asked, AskedApi, Exchange, Follower, Interceptor, Outcome, Outgoing
+from ..seam import AskedApi, Exchange, Follower, Interceptor, Outcome, Outgoing, Test
 from ..shapes import Invalid, Millis, Range
 from .action import NEVER, Action, Hit
 from .byte_actions import CorrelationId, Flip, Trickle, Truncate, Twice
 from .content_actions import DamageRecords, StaleLeader, Vanish
 from .error_action import Fail
 from .fields import PARTITION, TOPIC
-from .index import Index, Indexed
+from .index import Indexed, index_of
 from .inner_actions import AppendFails, Doors, InnerAction, Loading, SlowSync, check_inner
-from .matching import Apis, Match, Matcher, Selection, Takes, apis_of, check_listener, topic_names
+from .matching import Apis, Match, Matcher, Selection, apis_of, check_listener, topic_names
 from .possible import check_possible
 from .request_actions import Close, Delay, NoReply, Throttle
 
@@ -122,7 +122,7 @@ class Rule:
         logger.info("fault %d (%s) was applied to %s", self.number, self.action.text, what)
 
 
-Prepared = tuple[Rule, Takes, bool]
+Prepared = tuple[Rule, Test, bool]
 """A rule, its test, and whether it looks for topic and partition in the reply."""
 
 
@@ -152,8 +152,7 @@ class Faults(Interceptor):
         self._rules: dict[int, Rule] = {}
         self._last = 0
         self._active: list[Rule] = []
-        self._by_key: dict[int, tuple[Prepared, ...]] = {}  # by API, made for the first request
-        self._index_by_key: dict[int, Index] = {}
+        self._by_key: dict[int, tuple[Prepared, ...]] = {}  # by API, made before its first request
         self._inner: list[Rule] = []
         self._doors = Doors(lab.broker, self._inner_hit)
 
@@ -234,24 +233,21 @@ class Faults(Interceptor):
         self._doors.open_for({type(rule.action) for rule in self._inner})
         was_active = bool(self._active)
         self._active = [rule for rule in in_force if not isinstance(rule.action, InnerAction)]
-        self._by_key, self._index_by_key = {}, {}
-        if bool(self._active) != was_active:
-            (self._server.intercept if self._active else self._server.release)(self)
+        self._by_key = {}
+        if self._active:
+            self._server.intercept(self)  # which asks for other tests if it is there already
+        elif was_active:
+            self._server.release(self)
 
     # exchanges
 
-    def concerns(self, context: Asked, request: Struct) -> bool:
-        index = self._index_by_key.get(context.api.key)
-        if index is None:
-            index = self._prepare(context.api)
-        return index.concerns(context, request)
+    def test_of(self, api: AskedApi) -> Test | None:
+        indexed = (Indexed(rule.fault, takes, by_reply) for rule, takes, by_reply in self._prepared(api))
+        return index_of(api, indexed, topic_names(self._broker))
 
     def arrived(self, exchange: Exchange) -> Outcome | Later[Outcome | None] | None:
-        api = exchange.context.api
-        if api.key not in self._by_key:
-            self._prepare(api)
         hits: list[tuple[Rule, Hit | None]] = []
-        for rule, takes, by_reply in self._by_key[api.key]:
+        for rule, takes, by_reply in self._prepared(exchange.context.api):
             if not takes(exchange.context, exchange.request):
                 continue
             hit = None if by_reply else self.hit(rule, exchange)
@@ -262,10 +258,11 @@ class Faults(Interceptor):
                 break
         return _Struck(self, exchange, hits).begin() if hits else None
 
-    def _prepare(self, api: AskedApi) -> Index:
-        """Notes the rules that requests of an API can match, in their order, with the test of each; returns their
-        index.
-        """
+    def _prepared(self, api: AskedApi) -> tuple[Prepared, ...]:
+        """Returns the rules that requests of an API can match, in their order, with the test of each."""
+        known = self._by_key.get(api.key)
+        if known is not None:
+            return known
         found: list[Prepared] = []
         for rule in self._active:
             if rule.keys is None or api.key in rule.keys:
@@ -273,10 +270,8 @@ class Faults(Interceptor):
                 takes = rule.matcher.prepared(api, by_reply)
                 if takes is not None:
                     found.append((rule, takes, by_reply))
-        self._by_key[api.key] = tuple(found)
-        indexed = (Indexed(rule.fault, takes, by_reply) for rule, takes, by_reply in found)
-        index = self._index_by_key[api.key] = Index(api.key, api.request, indexed, topic_names(self._broker))
-        return index
+        prepared = self._by_key[api.key] = tuple(found)
+        return prepared
 
     def hit(self, rule: Rule, exchange: Exchange) -> Hit | None:
         """Counts a match; returns what the action needs if the rule is applied."""

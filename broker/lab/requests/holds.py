@@ -14,10 +14,11 @@ from typing import Annotated, Final, Literal
 from ....protocol.structs import Struct
 from ...later import Later
 from ...replies import CLOSE, Silence
+from ..faults.index import Indexed, index_of
 from ..faults.matching import Match, Matcher, Selection, check_listener, topic_names
 from ..faults.possible import keys_of_requests
 from ..lab import Lab
-from ..seam import Asked, Exchange, Follower, Interceptor, Outcome, Outgoing
+from ..seam import AskedApi, Exchange, Follower, Interceptor, MatchedApi, Outcome, Outgoing, Test
 from ..shapes import Range
 
 HOLDS_MAX: Final = 1000
@@ -40,7 +41,7 @@ class Hold:
         self.number = number
         self.asked = asked
         self.held = 0
-        self._matcher = matcher
+        self.matcher = matcher
         self._keys = keys
         self._selection = Selection(asked)
 
@@ -48,15 +49,16 @@ class Hold:
     def is_spent(self) -> bool:
         return self.asked.times is not None and self.held >= self.asked.times
 
-    def might_take(self, context: Asked, request: Struct) -> bool:
-        """Whether a request is one of these, if its turn comes."""
-        if self.is_spent or (self._keys is not None and context.api.key not in self._keys):
-            return False
-        return self._matcher.takes(context, request)
+    def is_for(self, api: MatchedApi) -> bool:
+        """Whether it still holds requests of an API."""
+        return not self.is_spent and (self._keys is None or api.key in self._keys)
 
     def takes(self, exchange: Exchange) -> bool:
         """Whether an exchange is held."""
-        if not self.might_take(exchange.context, exchange.request) or self._selection.chance() is None:
+        context = exchange.context
+        if not self.is_for(context.api) or not self.matcher.takes(context, exchange.request):
+            return False
+        if self._selection.chance() is None:
             return False
         self.held += 1
         return True
@@ -119,9 +121,8 @@ class Holds(Interceptor):
         check_listener(asked, [one.name for one in self._server.config.listeners])
         self._last += 1
         hold = Hold(self._last, asked, Matcher(asked, topic_names(self._broker)), keys)
-        if not self._holds:
-            self._server.intercept(self)
         self._holds[hold.number] = hold
+        self._arrange()
         return hold
 
     def get(self, number: int) -> Hold:
@@ -135,9 +136,12 @@ class Holds(Interceptor):
         """Ends a hold; what it holds stays until it is released. Raises LookupError."""
         hold = self.get(number)
         del self._holds[number]
-        if not self._holds:
-            self._server.release(self)
+        self._arrange()
         return hold
+
+    def _arrange(self) -> None:
+        """Has requests tested for the holds that there are."""
+        (self._server.intercept if self._holds else self._server.release)(self)
 
     def reset(self) -> None:
         """Ends all holds, and lets go on what is held."""
@@ -150,12 +154,19 @@ class Holds(Interceptor):
 
     # what is held
 
-    def concerns(self, context: Asked, request: Struct) -> bool:
-        return any(one.might_take(context, request) for one in self._holds.values())
+    def test_of(self, api: AskedApi) -> Test | None:
+        found = [
+            Indexed(hold.asked, takes, False)
+            for hold in self._holds.values()
+            if hold.is_for(api) and (takes := hold.matcher.test_of(api)) is not None
+        ]
+        return index_of(api, found, topic_names(self._broker))
 
     def arrived(self, exchange: Exchange) -> Later[Outcome | None] | None:
         for hold in self._holds.values():
             if hold.takes(exchange):
+                if hold.is_spent:
+                    self._arrange()
                 self._last_held += 1
                 held = Held(self, self._last_held, hold, exchange)
                 exchange.keep()
