@@ -67,16 +67,19 @@ class LogFile:
         to write to.
         """
         full = self.descriptor
-        if self.backups:
-            for number in range(self.backups - 1, 0, -1):
-                if os.path.exists(f"{self.path}.{number}"):
-                    os.replace(f"{self.path}.{number}", f"{self.path}.{number + 1}")
-            os.replace(self.path, f"{self.path}.1")
-        else:
-            os.unlink(self.path)
+        if os.path.exists(self.path):  # else someone has moved it, or the new one could not be created before
+            self._set_aside()
         self._needs_head = self.head is not None
         self._open()
         os.close(full)
+
+    def _set_aside(self) -> None:
+        if not self.backups:
+            return os.unlink(self.path)
+        for number in range(self.backups - 1, 0, -1):
+            if os.path.exists(f"{self.path}.{number}"):
+                os.replace(f"{self.path}.{number}", f"{self.path}.{number + 1}")
+        os.replace(self.path, f"{self.path}.1")
 
     def close(self) -> None:
         os.close(self.descriptor)

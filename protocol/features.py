@@ -16,6 +16,7 @@ SCRAM_SINCE = 11  # 3.5-IV2
 TOKENS_SINCE = 14  # 3.6-IV2, delegation tokens
 CONTROLLERS_SINCE = 15  # 3.7-IV0, registrations of controllers
 DIRECTORIES_SINCE = 17  # 3.7-IV2, log directories of brokers and of replicas
+ELR_SINCE = 23  # 4.0-IV1, eligible leader replicas
 CORDONED_SINCE = 30  # 4.3-IV0, cordoned log directories
 RANGES_SINCE = 32  # 4.4-IV1, ACLs with ranges of hosts
 

@@ -26,7 +26,7 @@ ABORTED_BYTES = 16384
 class Reading:
     """Reads partitions that may have news: `size` is the bytes of records so far; `hurry` means that something must be
     sent at once. `unread`: partitions that do not exist or may not be read. They come last in the reply, and a fetch
-    waits for the others.
+    waits for the others. `session_id`: of the session when the fetch came; it may have ended since.
     """
 
     __slots__ = (
@@ -41,6 +41,7 @@ class Reading:
         "incremental",
         "min_bytes",
         "refused",
+        "session_id",
         "size",
         "unread",
     )
@@ -52,8 +53,11 @@ class Reading:
         fetch: Fetch,
         incremental: bool,
         refused: dict[Entry, int],
+        session_id: int | None = None,
     ) -> None:
+        """`session_id`: if the fetch has waited."""
         self.fetch = fetch
+        self.session_id = fetch.id if session_id is None else session_id
         self.incremental = incremental
         self.found: dict[Entry, Data] = {}
         self.unread: dict[Entry, Data] = {}
@@ -99,10 +103,13 @@ class Reading:
         self.size = size
 
     def _left(self, size: int) -> int:
-        """Returns how many bytes may be read. For a partition that only its own limit leaves without records (not
-        Kafka's, which is 0 then), it is 1, so that no batch fits.
+        """Returns how many bytes may be read: fewer than 0 for the first partition only, where the request says so. For
+        a partition that only its own limit leaves without records (not Kafka's, which is 0 then), it is 1, so that no
+        batch fits.
         """
         left = self._budget - size
+        if self.found:
+            left = max(0, left)
         beyond = self._aborted - ABORTED_FREE
         return left if left <= 0 or beyond <= 0 else max(1, left - ABORTED_BYTES * beyond)
 

@@ -19,6 +19,7 @@ from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
 from ..steps import STEPS_AT_ONCE, Allowance
 from ._nodes import node_endpoints
+from ._produce_order import APPENDED, INVALID, MISSING, UNVERIFIED, put_in_order
 
 if TYPE_CHECKING:
     Topic = messages.ProduceRequest.TopicProduceData
@@ -37,7 +38,6 @@ WITHOUT_START_OFFSET = frozenset(
         Errors.KAFKA_STORAGE_ERROR,
     )
 )
-UNKNOWN = frozenset((Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID))
 ADMIN_CLIENT = "__admin_client"
 TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
 
@@ -45,14 +45,17 @@ TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
 class Appending(Allowance):
     """The appends of one request, and its allowance of work per step."""
 
-    __slots__ = ("acks", "context", "failed", "long", "verified", "waits")
+    __slots__ = ("context", "failed", "long", "request", "tables", "verified", "waits")
 
-    def __init__(self, context: Context, acks: int, verified: dict[int, Verification | ApiError]) -> None:
+    def __init__(
+        self, context: Context, request: messages.ProduceRequest, verified: dict[int, Verification | ApiError]
+    ) -> None:
         self.left = STEPS_AT_ONCE
         self.context = context
-        self.acks = acks
+        self.request = request
         self.verified = verified
         self.failed = False
+        self.tables: dict[int, int] = {}  # by `id()` of an answer, of those that are not APPENDED
         self.waits: list[Wait] = []
         # (list for the response part, its index, topic, partition data) of batches that take long
         self.long: list[tuple[list[Answer], int, Topic, Wanted]] = []
@@ -67,24 +70,29 @@ class Appending(Allowance):
         decompressing takes long.
         """
         answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
-        context, acks = self.context, self.acks
+        context, acks = self.context, self.request.acks
         data = wanted.records if wanted.records is not None else bytearray()
+        table = MISSING
         try:
             partition = find(context, topic, wanted.index)
+            table = INVALID
             at = validation.single_batch(data, context.version)
             if at.header.size < len(data):  # what is left is no batch
                 wanted.records = data = data[: at.header.size]
             verified = self.verified.get(id(wanted)) if self.verified else None
+            table = UNVERIFIED
             if isinstance(verified, ApiError) and verified.code != Errors.NOT_LEADER_OR_FOLLOWER:
                 raise verified
+            table = APPENDED
             if acks not in (-1, 0, 1):
                 raise ApiError(Errors.INVALID_REQUIRED_ACKS)
             if is_internal(partition.topic) and context.client_id != ADMIN_CLIENT:
                 raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
         except ApiError as error:
-            told = (validation.unreadable(data) if error.code in UNKNOWN else None) or error
+            told = (validation.unreadable(data) if table == MISSING and self._is_alone else None) or error
             told.put_into(answer, with_default=False)
             self.failed = True
+            self.tables[id(answer)] = table
             return answer
         try:
             if isinstance(verified, ApiError):
@@ -98,6 +106,12 @@ class Appending(Allowance):
             if acks == -1:
                 self.waits.append((partition, end, answer))
         return answer
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the request is for one partition; the handler looks for unreadable records in all others."""
+        topics = self.request.topic_data
+        return len(topics) == 1 and len(topics[0].partition_data) == 1
 
     def unreached(self) -> list[Wait]:
         """Advances high watermarks, which most appends reach at once, so that the reply need not be parked. Returns the
@@ -136,8 +150,10 @@ def answered_when_reached(
     """Returns the reply, or what completes with the reply when the high watermarks are reached."""
     if request.acks == 0:
         return CLOSE if appending.failed else NO_REPLY
-    if appending.failed and context.version >= LEADERS_SINCE:
-        _name_leaders(context, response)
+    if appending.failed:
+        put_in_order(context, response, appending.tables)
+        if context.version >= LEADERS_SINCE:
+            _name_leaders(context, response)
     waits = appending.unreached()
     return wait(context, response, waits, request.timeout_ms) if waits else response
 

@@ -137,7 +137,7 @@ class _Known(Known):
     def _append(self, dispatcher: Dispatcher, context: Context, request: messages.ProduceRequest) -> object:
         """Returns the part of the reply for the partition alone, if the reply is that of most requests."""
         wanted = self._wanted
-        appending = Appending(context, request.acks, {})
+        appending = Appending(context, request, {})
         try:
             if is_transactional(wanted.records):
                 raise TooLong

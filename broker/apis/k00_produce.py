@@ -3,6 +3,7 @@
 **Behaviour**
 - A partition that is named several times gets the records that are given for it last.
 - Records that are no batch at all refuse all of a request, and part of a batch behind a whole one is dropped.
+- Partitions that do not exist, and those whose records are no batch, come last in a reply.
 - acks=0 gets no reply; an error then closes the connection.
 - acks=all waits for the high watermark, at most `timeout.ms`; the records stay in the log after a timeout.
 - Records are decompressed only if the batch header gives a reason (`storage.validation`). Batches that take long are
@@ -161,12 +162,11 @@ def _unreadable(request: messages.ProduceRequest) -> ApiError | None:
     """
     for topic in request.topic_data:
         for wanted in topic.partition_data:
-            data = wanted.records
-            if is_transactional(data):
-                return None
-            error = None if data is None else validation.unreadable(data)
+            error = None if wanted.records is None else validation.unreadable(wanted.records)
             if error is not None:
                 return error
+            if is_transactional(wanted.records):
+                return None
     return None
 
 
@@ -179,7 +179,7 @@ def _append_all(
     by `id()` of the partition data in the request.
     """
     response = messages.ProduceResponse()
-    appending = Appending(context, request.acks, verified)
+    appending = Appending(context, request, verified)
     for topic in request.topic_data:
         out = messages.ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(out)
@@ -231,16 +231,16 @@ async def _append_in_steps(context: Context, request: messages.ProduceRequest) -
     if request.acks == 0:
         return CLOSE if CLOSE in outcomes else NO_REPLY
     response = messages.ProduceResponse()
+    topics: dict[tuple[str, bytes], messages.ProduceResponse.TopicProduceResponse] = {}
     for outcome in outcomes:
         part = await _finished(outcome)
         assert not isinstance(part, Silence)  # which only answers acks=0
         response.node_endpoints = response.node_endpoints or part.node_endpoints
         for topic in part.responses:
-            last = response.responses[-1] if response.responses else None
-            if last is not None and (last.name, last.topic_id) == (topic.name, topic.topic_id):
-                last.partition_responses += topic.partition_responses
-            else:
-                response.responses.append(topic)
+            first = topics.setdefault((topic.name, bytes(topic.topic_id)), topic)
+            if first is not topic:
+                first.partition_responses += topic.partition_responses
+    response.responses = list(topics.values())
     await pace.rest()  # such a reply takes a while to encode
     return response
 

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, cast
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import codec, messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.schema import NO_UUID
 from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from ..error_places import Place, array, codes
 from ..later import Later, after, large_reply
@@ -49,6 +50,7 @@ from ..steps import Pace, slices
 from ._fetch_reading import Reading, read_in_steps, replica_of
 from ._nodes import node_endpoints
 from ._repeated_fetches import note
+from ._reply_size import reply_size
 
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
@@ -61,7 +63,6 @@ REPLICAS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal
 AUTHORIZATION = (TOPICS, REPLICAS)
 
 
-LENGTH_BYTES = 4  # of the frame, which count as Kafka counts them
 LARGE = 1000  # partitions that are read in one step
 TOPIC_IDS_SINCE = 13
 SWEEP_MS = 60_000  # between two checks for unused sessions
@@ -218,7 +219,10 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
     def go_on(_: Later[None]) -> messages.FetchResponse:
         if context.usage is not None:
             context.usage.resume()
-        again = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+        if _is_overtaken(request, reading):
+            return _overtaken(reading)
+        refused = _refused_at_once(context, request, fetch)
+        again = Reading(context, request, fetch, incremental, refused, reading.session_id)
         again.read(again.entries)
         return _answer(context, request, again)
 
@@ -249,12 +253,25 @@ async def _serve_in_steps(
             parked = fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
             await context.paused(parked)
             fetch.advanced = None
-            reading = Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+            if _is_overtaken(request, reading):
+                return _overtaken(reading)
+            refused = await _refused(context, request, fetch)
+            reading = Reading(context, request, fetch, incremental, refused, reading.session_id)
             await read_in_steps(context, reading)
     finally:
         fetch.advanced = None
         fetch.stop_listening()
     return await _answer_in_steps(context, request, reading)
+
+
+def _is_overtaken(request: messages.FetchRequest, reading: Reading) -> bool:
+    """Whether another fetch of the session came while this one waited."""
+    return reading.incremental and reading.fetch.epoch != next_epoch(request.session_epoch)
+
+
+def _overtaken(reading: Reading) -> messages.FetchResponse:
+    code = int(Errors.INVALID_FETCH_SESSION_EPOCH)
+    return messages.FetchResponse(error_code=code, session_id=reading.session_id)
 
 
 async def _refused(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, int]:
@@ -288,22 +305,30 @@ def _topic_of(fetch: Fetch, entry: Entry) -> str | None:
 def _answer(context: Context, request: messages.FetchRequest, reading: Reading) -> messages.FetchResponse:
     """Returns the reply; one without partitions if the client is throttled, as in Kafka."""
     fetch, found, usage = reading.fetch, reading.results(), context.usage
-    if usage is None:
-        return _reply(context, fetch, found, reading.incremental)
-    if _is_replica(request):
+    if usage is not None and _is_replica(request):
         usage.exempt()
-        return _reply(context, fetch, found, reading.incremental)
-    told = list(map(_told, found))
-    response = _reply(context, fetch, found, reading.incremental)
-    throttled = usage.fetched(_size(context, response))
+        usage = None
+    told = [] if usage is None else list(map(_told, found))
+    topics: _Topics = []
+    _tell(fetch, topics, found.items(), reading.incremental)
+    response = _response(context, reading, topics, found)
+    if _cannot_be_told(context, response):
+        reading.release()
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
+    if usage is None:
+        return response
+    throttled = usage.fetched(reply_size(context, response))
     return _throttled(context, reading, told) if throttled else response
 
 
-def _size(context: Context, response: messages.FetchResponse) -> int:
-    """Returns the bytes of a reply in its frame, with those of records."""
-    head = bytearray()
-    parts = codec.build_parts("FetchResponse", context.version, response, head)
-    return LENGTH_BYTES + len(head) + sum(len(part) for _, part in parts)
+def _cannot_be_told(context: Context, response: messages.FetchResponse) -> bool:
+    """Whether a partition comes behind one whose topic has neither an id nor a name: Kafka fails where it compares
+    their names.
+    """
+    topics = response.responses
+    if context.version < TOPIC_IDS_SINCE or all(topic.topic_id != NO_UUID for topic in topics):
+        return False
+    return NO_UUID in [topic.topic_id for topic in topics for _ in topic.partitions][:-1]
 
 
 def _told(entry: Entry) -> _Told:
@@ -320,7 +345,12 @@ def _throttled(context: Context, reading: Reading, told: list[_Told]) -> message
         fetch.dirty[entry] = None
     if not reading.incremental and fetch.id != NO_SESSION:
         cache(context).remove(fetch)
-    return messages.FetchResponse(session_id=fetch.id)
+    return messages.FetchResponse(session_id=_told_session(reading))
+
+
+def _told_session(reading: Reading) -> int:
+    """The session that a reply names; one that has ended while its fetch waited, too, as in Kafka."""
+    return reading.session_id if reading.incremental else reading.fetch.id
 
 
 async def _answer_in_steps(
@@ -340,7 +370,9 @@ async def _answer_in_steps(
             _tell(fetch, topics, some, reading.incremental)
             if pace.is_over(len(some)):
                 await context.paused(pace.rest())
-        response = _response(context, fetch, topics, found)
+        response = _response(context, reading, topics, found)
+        if _cannot_be_told(context, response):
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         size = 0 if usage is None else await _size_in_steps(context, response)
     except BaseException:  # the connection is closed: nothing will send the records
         reading.release()
@@ -349,7 +381,7 @@ async def _answer_in_steps(
 
 
 async def _size_in_steps(context: Context, response: messages.FetchResponse) -> int:
-    """Like `_size`. What is encoded for that is dropped: it is not known yet whether it is sent."""
+    """Like `reply_size`. What is encoded for that is dropped: it is not known yet whether it is sent."""
     name, version, pace = "FetchResponse", context.version, Pace(context.turn)
     topics = codec.encoded(name, version, "responses")
     for topic in response.responses:
@@ -364,13 +396,7 @@ async def _size_in_steps(context: Context, response: messages.FetchResponse) -> 
         topics.append(shown)
     whole = messages.FetchResponse(session_id=response.session_id, node_endpoints=response.node_endpoints)
     whole.responses = cast("list[messages.FetchResponse.FetchableTopicResponse]", topics)
-    return _size(context, whole)
-
-
-def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental: bool) -> messages.FetchResponse:
-    topics: _Topics = []
-    _tell(fetch, topics, found.items(), incremental)
-    return _response(context, fetch, topics, found)
+    return reply_size(context, whole)
 
 
 def _tell(fetch: Fetch, topics: _Topics, found: Iterable[tuple[Entry, Data]], incremental: bool) -> None:
@@ -389,10 +415,10 @@ def _tell(fetch: Fetch, topics: _Topics, found: Iterable[tuple[Entry, Data]], in
             entry.order = fetch.next_order()  # partitions that returned records go to the end of the order
 
 
-def _response(context: Context, fetch: Fetch, topics: _Topics, found: dict[Entry, Data]) -> messages.FetchResponse:
-    response = messages.FetchResponse(session_id=fetch.id, responses=topics)
+def _response(context: Context, reading: Reading, topics: _Topics, found: dict[Entry, Data]) -> messages.FetchResponse:
+    response = messages.FetchResponse(session_id=_told_session(reading), responses=topics)
     leaders = [d.current_leader.leader_id for d in found.values() if d.current_leader.leader_id >= 0]
-    if leaders and fetch.tells_endpoints:
+    if leaders and reading.fetch.tells_endpoints:
         response.node_endpoints = node_endpoints(context, messages.FetchResponse.NodeEndpoint, leaders)
     return response
 

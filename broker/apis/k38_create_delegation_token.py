@@ -59,7 +59,7 @@ async def handle(
     owner = tokens.owner_of(request, requester)
     refused = _refused(context, request, owner)
     if refused:
-        return _answer(context, _error(owner, requester, refused))
+        return _answer(context, _error(request, requester, refused))
     metadata = broker.metadata
     policy = None if broker.tokens is None else broker.tokens.policy
     try:
@@ -70,7 +70,7 @@ async def handle(
         if error.code == Errors.REQUEST_TIMED_OUT:  # the answer of the node, which names no principal
             raise
         broker.limits.note(error, requester)
-        made = _error(owner, requester, error.code)
+        made = _error(request, requester, error.code)
     return _answer(context, made)
 
 
@@ -85,8 +85,10 @@ def _refused(context: Context, request: messages.CreateDelegationTokenRequest, o
     return Errors.NONE
 
 
-def _error(owner: str, requester: str, code: int) -> messages.CreateDelegationTokenResponse:
-    reply = tokens.created(owner, requester, code)
+def _error(
+    request: messages.CreateDelegationTokenRequest, requester: str, code: int
+) -> messages.CreateDelegationTokenResponse:
+    reply = tokens.created(request, requester, code)
     reply.issue_timestamp_ms = reply.expiry_timestamp_ms = reply.max_timestamp_ms = -1
     return reply
 

@@ -57,7 +57,7 @@ def handle(
     request: messages.ConsumerGroupHeartbeatRequest,
 ) -> messages.ConsumerGroupHeartbeatResponse | Awaitable[messages.ConsumerGroupHeartbeatResponse]:
     if not supports_consumer_groups(context):
-        raise ApiError(Errors.UNSUPPORTED_VERSION)
+        return messages.ConsumerGroupHeartbeatResponse(error_code=int(Errors.UNSUPPORTED_VERSION))
     if not GROUPS.allows(context, request.group_id):
         return messages.ConsumerGroupHeartbeatResponse(error_code=GROUPS.code, error_message=None)
     if not may_describe_all(context, TOPICS, request.subscribed_topic_names or ()):

@@ -247,7 +247,7 @@ class Config:
     @property
     def listeners(self) -> list[Listener]:
         """The listeners for clients, without those of controllers, which are not served."""
-        named = self._controllers
+        named = self.controllers
         return [one for one in self.every_listener if one.name not in named]
 
     @property
@@ -255,14 +255,17 @@ class Config:
         return self._listeners("listeners")
 
     @property
-    def _controllers(self) -> list[str]:
-        return [name.upper() for name in self.values["controller.listener.names"] or []]
+    def controllers(self) -> list[str]:
+        """The names of listeners that are not for clients. Kafka does not start without `controller.listener.names`;
+        a configuration that leaves it out means the name that Kafka's own configuration files have.
+        """
+        return [name.upper() for name in self.values["controller.listener.names"] or ["CONTROLLER"]]
 
     @property
     def controller_listener(self) -> Listener:
-        named = self._controllers
+        named = self.controllers
         found = [one for one in self.every_listener if one.name in named]
-        return found[0] if found else Listener("CONTROLLER", "127.0.0.1", 9093)
+        return found[0] if found else Listener(named[0], "127.0.0.1", 9093)
 
     @property
     def advertised(self) -> dict[str, Listener]:

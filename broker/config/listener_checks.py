@@ -71,7 +71,7 @@ def _advertised(config: Config) -> Iterator[Fault]:
     if key not in config.given:
         return
     served = [one.name for one in config.listeners]
-    controllers = [name.upper() for name in config["controller.listener.names"] or []]
+    controllers = config.controllers
     advertised = config.advertised_given
     if any(one.name not in served and one.name not in controllers for one in advertised):
         yield (
@@ -92,7 +92,7 @@ def _advertised(config: Config) -> Iterator[Fault]:
 def _named(config: Config) -> Iterator[Fault]:
     """Checks the keys that name listeners."""
     served = [one.name for one in config.listeners]
-    controllers = [name.upper() for name in config["controller.listener.names"] or []]
+    controllers = config.controllers
     for one in config["early.start.listeners"] or []:
         if one.upper() not in served + controllers:
             key = "early.start.listeners"

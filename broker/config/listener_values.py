@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force, numbers_of
+from ...protocol.text import host_and_port
 from ..peer import SecurityProtocol
 
 PREFIX = "listener.name."
@@ -33,7 +34,12 @@ class Listener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.name}://{self.host}:{self.port}"
+        return f"{self.name}://{self.address}"
+
+    @property
+    def address(self) -> str:
+        """Host and port as clients write them."""
+        return host_and_port(self.host, self.port)
 
 
 @lru_cache(64)  # every Metadata reply names the listeners

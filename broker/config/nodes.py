@@ -177,10 +177,11 @@ def _given_own(config: Config) -> Config:
     """Gives the configuration of a node what is this node's alone, and returns it."""
     own = node_values.of_node(config, config.node_id)
     values = node_values.parsed(config, own)
-    controller = str(config.controller_listener)
+    controller = config.controller_listener
     config.values |= values
     if "listeners" in values:
-        config.values["listeners"] = [*config.values["listeners"], controller]
+        config.values["listeners"] = [*config.values["listeners"], str(controller)]
+        config.values["controller.listener.names"] = [controller.name]  # no client is served there
     config.given |= own
     return config
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...protocol.config_def import keys
 from ...protocol.text import Json
 from .config import AUTHORIZER_KEYS, OWN_KEYS, SYSTEM_PROPERTIES, ZOOKEEPER_KEYS
@@ -11,11 +13,13 @@ SENSITIVE = frozenset(("auth_bytes", "hmac", "salt", "salted_password", "passwor
 MASK = "***"
 HIDDEN = "[hidden]"  # in messages, as Kafka writes it
 
+_OF_A_NODE = re.compile(r"\Aottla\.node\.[0-9]+\.")
 OURS = (OWN_KEYS, AUTHORIZER_KEYS, SYSTEM_PROPERTIES, ZOOKEEPER_KEYS)
 
 
 def is_secret(name: str) -> bool:
     """Whether a value must not be shown: Kafka hides those of passwords, and of keys that it does not know."""
+    name = _OF_A_NODE.sub("", name)
     for known in (*map(keys, ("topic", "broker", "group")), *OURS):
         key = known.get(name)
         if key is not None:

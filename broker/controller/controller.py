@@ -201,6 +201,7 @@ class MetadataController:
         self._replay(opened)
         for _ in self.runtime.load((), epoch, self.schedule.monotonic_ms(), log.end_offset, log.end_offset):
             continue
+        self.log_directories.end_trust()
         if log.end_offset:  # an empty log becomes durable with its first records
             log.flush_now()
         self.flushed.create(log)

@@ -65,12 +65,12 @@ class UnreachedEvents(Events):
         vars(self).update(vars(reached))
         self._events = reached
         self._is_reached = False
-        self._unsent: dict[Callable[[], None], Callable[[], bool]] = {}  # what sends each, and whether it has ended
+        self._unsent: dict[Callable[[], None], None] = {}  # what sends each
 
     @property
     def has_unsent(self) -> bool:
         """Whether something waits. A broker of Kafka forwards one request at a time."""
-        return not all(has_ended() for has_ended in self._unsent.values())
+        return bool(self._unsent)
 
     def submit(self, handler: Handler[R], timeout_ms: int | None, validate_only: bool) -> Later[R]:
         """Handles the event when the controller is reached. Fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
@@ -86,16 +86,23 @@ class UnreachedEvents(Events):
         later: Later[R] = Later()
 
         def over() -> None:
-            later.fail(ApiError(Errors.REQUEST_TIMED_OUT))
             del self._unsent[send]
+            later.fail(ApiError(Errors.REQUEST_TIMED_OUT))
+
+        def forgotten() -> None:
+            timer.cancel()
+            self._unsent.pop(send, None)
 
         def send() -> None:
             timer.cancel()
             if not later.done:
-                asked().when_done(partial(_settle, later))
+                sent = asked()
+                later.when_cancelled(sent.cancel)
+                sent.when_done(partial(_settle, later))
 
         timer = self._turn.later(FORWARD_MS, over)
-        self._unsent[send] = lambda: later.done
+        self._unsent[send] = None
+        later.on_cancel = forgotten
         return later
 
     def reach(self) -> None:

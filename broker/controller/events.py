@@ -67,6 +67,7 @@ class Events:
                 timer.cancel()
 
             later.when_done(done)
+            later.when_cancelled(timer.cancel)  # it may be one of weeks
         return later
 
     async def asked(self, handler: Handler[R]) -> R:

@@ -228,15 +228,24 @@ class NodeLives:
         node.state = NodeState.STARTING
         try:
             await self.sockets.open(node)
-            self.metadata.quorum.came(node)
-            self.leaders.heal_directories(node.id)
-            await self._register(node)
+            await self._come(node)
         except BaseException:
             self._gone(node)
             raise
         node.state = NodeState.RUNNING
         node.session += 1
         await self._unfence(node)
+
+    async def _come(self, node: Node) -> None:
+        """Registers a node that starts. If that fails, it is no voter that runs, nor the active controller."""
+        self.metadata.quorum.came(node)
+        self.leaders.heal_directories(node.id)
+        try:
+            await self._register(node)
+        except BaseException:
+            node.state = NodeState.STOPPED
+            self.metadata.quorum.lost(node)
+            raise
 
     async def fence(self, node: Node) -> None:
         """Fences a node that goes on serving. Raises ApiError."""

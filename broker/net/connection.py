@@ -5,7 +5,7 @@ Idle connections read into one shared buffer. If a frame's length is above the l
 closed as soon as the API key is read. An incomplete frame moves to a private buffer that grows with the bytes received,
 never with the announced length. While a request is parked, the connection reads up to 64 KiB of following requests, so
 that a closed peer is noticed; then it stops reading. Replies to requests that arrived together are written together,
-unless serving these takes a millisecond. Records of a reply are read from files a megabyte at a time, as the peer
+unless serving these takes a millisecond. Records of a reply are read or moved a megabyte at a time, as the peer
 accepts them.
 """
 
@@ -28,7 +28,7 @@ from ..replies import Reply
 from .ahead import KEYS_MAX, wanted_bytes
 from .dispatch import Dispatcher, Refused
 from .listening import Listening, complain_of_tls
-from .sending import PIECES_AT_ONCE, SegmentTooShort, Sending
+from .sending import Direct, Sending, direct, unreadable
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
 AHEAD_BYTES = 64 << 10
@@ -45,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_busy",
         "_closing",
+        "_direct",
         "_filled",
         "_frozen",
         "_full",
@@ -97,6 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._muted: Cancellable | None = None
         self.chunk_bytes = CHUNK_BYTES  # read of a reply's records at a time
         self._out: Sending | None = None
+        self._direct: Direct | None = None  # past the transport
         self._replies: list[bytearray] = []  # to requests that arrived together, not written yet
         self._replies_bytes = 0
         self._frozen = self._full = False
@@ -111,6 +113,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=HIGH_WATER, low=HIGH_WATER // 4)
+        if not self._security_protocol.has_tls:
+            self._direct = direct(self._server.pipe, self.transport)
         at = text_of(transport.get_extra_info("peername"))
         self.peer = Peer(self._listener, at or "unknown", self._security_protocol)
         self.last_active_ms = self._server.broker.schedule.monotonic_ms()
@@ -334,17 +338,10 @@ class Connection(asyncio.BufferedProtocol):
         out = self._out
         while out and not self._paused_writing and not self._closing:
             try:
-                pieces = out.read(self.chunk_bytes)
-            except SegmentTooShort as error:
-                return self.close(str(error))
-            except Exception as error:  # the rest of the reply cannot be made
-                if isinstance(error, OSError):
-                    self._server.broker.log_directories.storage_error(error)
-                else:
-                    bugs.report("reading a reply's records", error)
-                return self.close(f"a segment cannot be read: {error}")
-            self.transport.writelines(pieces)
-            if out and len(pieces) >= PIECES_AT_ONCE and self._paced is None and not self._paused_writing:
+                is_long = out.write(self.transport, self.chunk_bytes, self._direct if self._paced is None else None)
+            except Exception as error:
+                return self.close(unreadable(error, self._server.broker))
+            if out and is_long and self._paced is None and not self._paused_writing:
                 self.hold_replies()
                 self._server.broker.turn.next().when_done(lambda _: self.write_on())
         if not out:

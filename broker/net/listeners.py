@@ -12,7 +12,7 @@ from ..config.config import Config
 from ..config.listener_values import Listener
 from ..config.nodes import Node
 from ..later import Later
-from .accepting import Acceptor
+from .accepting import Acceptor, start_serving
 from .chances import Chances
 from .connection import Connection
 from .dispatch import Dispatcher
@@ -49,7 +49,7 @@ class Listeners:
         self._server = server
         self._nodes = server.broker.nodes
         self._dispatchers = dict.fromkeys(self._nodes.by_id, dispatcher)
-        self._open: dict[int, list[asyncio.Server]] = {}
+        self._open: dict[int, list[tuple[asyncio.Server, Listener]]] = {}
         self._loop = asyncio.get_running_loop()
         self._paused: set[int] = set()
         self._task: asyncio.Task[None] | None = None  # the loop itself keeps no tasks
@@ -62,15 +62,21 @@ class Listeners:
             await self._bind_node(node, number)
 
     async def serve(self) -> None:
-        """Lets clients connect, after the start of the broker."""
+        """Lets clients connect, after the start of the broker. Raises PortTaken."""
         broker, first = self._server.broker, self._server.dispatcher
         if len(self._nodes) > 1:
             for node in self._nodes:
                 self._dispatchers[node.id] = self._dispatcher(broker, node, first)
             self._server.dispatcher = self._dispatchers[self._nodes.first.id]
-        for servers in self._open.values():
-            for one in servers:
-                await one.start_serving()
+        for node in self._nodes:
+            await self._serve_node(node)
+
+    async def _serve_node(self, node: Node) -> None:
+        for server, address in self._open[node.id]:
+            try:
+                await start_serving(server)
+            except OSError as error:
+                raise PortTaken(f"{address}: {error.strerror or error}") from None
 
     def _dispatcher(self, broker: Broker, node: Node, first: Dispatcher) -> Dispatcher:
         made = type(first)(broker.of_node(node), first.apis)
@@ -83,7 +89,7 @@ class Listeners:
             self._close_listeners(node)
 
     def _close_listeners(self, node: Node) -> None:
-        for one in self._open.pop(node.id, ()):
+        for one, _ in self._open.pop(node.id, ()):
             one.close()
 
     # one node, for `controller/node_lives.py`
@@ -103,8 +109,7 @@ class Listeners:
 
         async def opened() -> None:
             await self._bind_node(node, self._nodes.number(node))
-            for one in self._open[node.id]:
-                await one.start_serving()
+            await self._serve_node(node)
 
         def done(task: asyncio.Task[None]) -> None:
             error = task.exception()
@@ -162,9 +167,10 @@ class Listeners:
         config, given = node.config, []
         opened = self._open[node.id] = []
         for one in config.listeners:
-            opened.append(await self._bind(node, one, self._server.chances.port(one, number)))
-            port = opened[-1].sockets[0].getsockname()[1]
-            given.append(f"{one.name}://{one.host or '127.0.0.1'}:{port}")
+            server = await self._bind(node, one, self._server.chances.port(one, number))
+            bound = one._replace(host=one.host or "127.0.0.1", port=server.sockets[0].getsockname()[1])
+            opened.append((server, bound))
+            given.append(str(bound))
         config.values["listeners"] = [*given, str(config.controller_listener)]
         config.values["controller.listener.names"] = [config.controller_listener.name]
 

@@ -10,6 +10,7 @@ from ..broker import Broker
 from ..machine import MachineTime
 from ..peer import Peer
 from .dispatch import Dispatcher
+from .sending import Pipe
 
 C_contra = TypeVar("C_contra", contravariant=True)
 SHARED_BYTES = 256 << 10
@@ -95,6 +96,7 @@ class Listening(Protocol[C_contra]):
     broker: Broker
     dispatcher: Dispatcher
     shared: SharedBuffer
+    pipe: Pipe
     poll: IdlePoll
 
     def connected(self, connection: C_contra) -> bool: ...

@@ -32,6 +32,7 @@ from .idle import SWEEP_MS, IdleConnections
 from .listeners import Listeners, PortTaken
 from .listening import IdlePoll, SharedBuffer
 from .logs import Logs
+from .sending import Pipe
 
 if TYPE_CHECKING:
     from ..lab.clock.clock import LabClock
@@ -75,6 +76,7 @@ class Server:
         self.logs = Logs(config, self.schedule, self.machine)
         self.dispatcher = make_dispatcher(self.broker, apis)
         self.shared = SharedBuffer()
+        self.pipe = Pipe()
         self.poll = IdlePoll(self.machine, config["ottla.idle.poll.us"])
         self.connections: dict[Connection, None] = {}
         self.broker.log_directories.pool.limit, connections = descriptors.shared_out(descriptors.open_files_max())
@@ -128,7 +130,11 @@ class Server:
             raise
         self._start_tls()
         self.counts.load()
-        await self.listeners.serve()
+        try:
+            await self.listeners.serve()
+        except PortTaken:
+            await self.stop()
+            raise
         if self.lab is not None:
             await self.lab.serve()
         if self.broker.zookeeper is not None:
@@ -201,6 +207,7 @@ class Server:
         wrong = self.broker.stop()
         if wrong is not None and self.failure is None:
             self.failure = f"the shutdown was not clean: {wrong}; the next start recovers the logs"
+        self.pipe.close()
         self.schedule.close()
         self.machine.close()
         self.logs.close()

@@ -122,8 +122,8 @@ class Ageing:
     def _removable_ms(self) -> Iterator[float]:
         """Yields the monotonic times at which files of each log may be removed."""
         for partition in list(self._with_removed):
-            removed = () if partition.log is None else partition.log.removed
-            first_ms = min((when for when, _ in removed), default=-math.inf)  # of none, a round forgets it
+            times = () if partition.log is None else partition.log.removed.values()
+            first_ms = min(times, default=-math.inf)  # of none, a round forgets it
             yield monotonic_at(self.turn.schedule, first_ms)
 
     async def _remove_files(self) -> None:

@@ -200,7 +200,7 @@ class Appender:
         try:
             done = self.append_to_log(partition, data, batches, now_ms, marker)
         except OSError as error:
-            raise self._storage_error(partition, error) from None
+            raise self.partitions.storage_error(partition, error) from None
         except ApiError:
             raise
         except Exception as error:
@@ -216,10 +216,7 @@ class Appender:
             if partition.open_log().advance_start(offset):
                 partition.disturb()
         except OSError as error:
-            raise self._storage_error(partition, error) from None
-
-    def _storage_error(self, partition: Partition, error: OSError) -> ApiError:
-        return self.partitions.log_directories.storage_error(error, self.partitions.directory_of.get(partition))
+            raise self.partitions.storage_error(partition, error) from None
 
 
 def answer_repeated(

@@ -1,13 +1,16 @@
 """Writes the offset checkpoints of the log directories: the offsets are collected in steps, the files written in a
-thread.
+thread. At the end, the marks of a clean shutdown.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from functools import partial
 
+from ...storage.files import Files
+from ...storage.layout import CLEAN_SHUTDOWN
 from ..steps import in_steps, off_loop
 from ..turn import Turn
 from . import directories
@@ -108,3 +111,11 @@ class Checkpoints:
         replicas, key = partition.replica_set, (partition.topic_id, partition.index)
         known = {} if replicas is None else replicas.lasting(partition.end_offset, partition.followers_reach)
         directory.replica_ends.note(key, known)
+
+
+def mark_clean(files: Files, directory: LogDirectory, broker_epoch: int) -> None:
+    """Writes the mark of a clean shutdown, and that the replicas are where they were then. Raises OSError."""
+    held = directory.replica_ends
+    directories.store_ends(files, directory, held.by_key, held.crashed, broker_epoch)
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    files.replace(f"{directory.path}/{CLEAN_SHUTDOWN}", content.encode())

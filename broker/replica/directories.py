@@ -167,9 +167,6 @@ def _open_directory(
     directory.high_watermarks = checkpoints.read_offsets(files, f"{path}/{HIGH_WATERMARKS}")
     directory.cleaner_offsets = checkpoints.read_offsets(files, f"{path}/{CLEANER_OFFSETS}")
     directory.replica_ends = read_ends(files, path)
-    if clean:
-        files.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        files.sync_directory(path)
     return directory, cluster
 
 
@@ -322,11 +319,11 @@ def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
                 files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
             directory.written[name], directory.stored[name] = job.number, kept
         if job.ends is not None and directory.written.get(replica_ends.FILE, 0) <= job.number:
-            _store_ends(files, directory, job.ends, job.crashed, NO_EPOCH)
+            store_ends(files, directory, job.ends, job.crashed, NO_EPOCH)
             directory.written[replica_ends.FILE] = job.number
 
 
-def _store_ends(files: Files, directory: LogDirectory, ends: Ends, crashed: Collection[int], broker_epoch: int) -> None:
+def store_ends(files: Files, directory: LogDirectory, ends: Ends, crashed: Collection[int], broker_epoch: int) -> None:
     """Writes where replicas are, unless the file holds it already. Raises OSError."""
     held = directory.replica_ends
     data = held.content(ends, crashed, broker_epoch)
@@ -334,22 +331,6 @@ def _store_ends(files: Files, directory: LogDirectory, ends: Ends, crashed: Coll
         held.stored = b""  # until it is written
         files.replace(f"{directory.path}/{replica_ends.FILE}", data)
         held.stored = data
-
-
-def mark_clean(files: Files, directory: LogDirectory, broker_epoch: int) -> None:
-    """Writes the mark of a clean shutdown, and that the replicas are where they were then. Raises OSError."""
-    held = directory.replica_ends
-    _store_ends(files, directory, held.by_key, held.crashed, broker_epoch)
-    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-    files.replace(f"{directory.path}/{CLEAN_SHUTDOWN}", content.encode())
-
-
-def may_exist(files: Files, path: str) -> bool:
-    """Whether there is a file or directory, or it cannot be determined."""
-    try:
-        return files.exists(path)
-    except OSError:
-        return True
 
 
 class LogDirectories:
@@ -394,6 +375,21 @@ class LogDirectories:
             directory.share_among(self.nodes, config.node_id)
             directory.replica_ends.crashed = self.crashed
         return cluster_id
+
+    def end_trust(self) -> None:
+        """Removes the marks of the last clean shutdown, before the first write that a crash may tear. A start that is
+        refused before leaves them: they prove that what is damaged was durable. Raises OSError.
+        """
+        for directory in self.online:
+            if directory.clean:
+                try:
+                    self.files.remove(f"{directory.path}/{CLEAN_SHUTDOWN}")
+                    self.files.sync_directory(directory.path)
+                except OSError as error:
+                    if directory is self.all[0] or is_passing(error):
+                        raise
+                    logger.error("log directory %s failed: %s; its partitions are offline", directory.path, error)
+                    directory.failed = True
 
     @property
     def online(self) -> list[LogDirectory]:

@@ -40,8 +40,7 @@ def read_entry(
     except OSError as error:
         _without_records(data)
         assert entry.partition is not None  # the entry has been read
-        home = fetch.partitions.directory_of.get(entry.partition)
-        _tell(fetch, entry, data, fetch.partitions.log_directories.storage_error(error, home).code)
+        _tell(fetch, entry, data, fetch.partitions.storage_error(entry.partition, error).code)
     return data
 
 

@@ -59,7 +59,7 @@ class Entry:
     def update(self, wanted: messages.FetchRequest.FetchPartition) -> None:
         self.offset: int = wanted.fetch_offset
         self.max_bytes: int = wanted.partition_max_bytes
-        self.current_leader_epoch: int = wanted.current_leader_epoch
+        self.current_leader_epoch: int = max(wanted.current_leader_epoch, -1)  # any negative one is none
         self.last_fetched_epoch: int = wanted.last_fetched_epoch
 
 
@@ -158,11 +158,11 @@ class Fetch:
             self.listening.pop(partition, None)
 
     def end(self) -> None:
-        """The fetch has ended: stops listening to partitions."""
-        for entry in self.entries.values():
-            self._unlisten(entry)
-        if self.parked is not None:
-            self.parked.cancel()
+        """The session has ended. What waits in it goes on waiting, as a fetch without one."""
+        self.id = NO_SESSION
+        if self.parked is None:
+            for entry in self.entries.values():
+                self._unlisten(entry)
 
     def stop_listening(self) -> None:
         """Stops listening to partitions, unless the session goes on."""
@@ -213,9 +213,10 @@ class Fetch:
         timer = self.turn.later(wait_ms, lambda: later.finish(None))
 
         def over(_: object = None) -> None:
-            self.parked = None
             timer.cancel()
-            self.stop_listening()
+            if self.parked is later:  # else the client has asked again, over another connection, and that waits now
+                self.parked = None
+                self.stop_listening()
 
         later.when_done(over)
         later.on_cancel = over
@@ -362,4 +363,3 @@ class SessionCache:
             self.bytes -= self._sizes.pop(session.id)
             self._established.discard(session)
             session.end()
-            session.id = NO_SESSION

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
+from ..clock import Cancellable
 from ..watermark_policies import Policy
 
 
@@ -29,13 +30,14 @@ class Network(Protocol):
 class Follower:
     """The state of a policy: appends on their way to simulated followers."""
 
-    __slots__ = ("behind_since_ms", "policy", "replicated", "waiting")
+    __slots__ = ("alarm", "behind_since_ms", "policy", "replicated", "waiting")
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.replicated = 0  # the followers have everything below it, whatever the policy says
         self.behind_since_ms: int | None = None
         self.waiting: deque[tuple[int, int]] = deque()  # end offsets of appends, and when they will be replicated
+        self.alarm: tuple[int, Cancellable] | None = None  # for when the first of them will be
 
     def begin(self, policy: Policy, replicated: int, end: int, now_ms: int) -> None:
         """Follows by a policy from now on. `replicated`: what the followers have; `end`: of the leader's log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from ..turn import Turn
 from ..watermark_policies import IMMEDIATE
@@ -68,9 +69,25 @@ class HighWatermarks:
             follower.behind_since_ms = None
         elif follower.waiting:  # the oldest append on its way
             follower.behind_since_ms = follower.waiting[0][1] - follower.policy.lag_ms
-        if again_ms is not None:
-            self.turn.later(again_ms, lambda: self.turn.moved(partition))
+        self._set_alarm(follower, partition, again_ms)
         return end
+
+    def _set_alarm(self, follower: Follower, partition: Partition, again_ms: int | None) -> None:
+        """Moves the partition again when the next append will be replicated: by one timer, however often it is moved
+        until then.
+        """
+        due_ms = None if again_ms is None else self.schedule.monotonic_ms() + again_ms
+        if follower.alarm is not None:
+            if follower.alarm[0] == due_ms:
+                return
+            follower.alarm[1].cancel()
+            follower.alarm = None
+        if again_ms is not None and due_ms is not None:
+            follower.alarm = due_ms, self.turn.later(again_ms, partial(self._rings, follower, partition))
+
+    def _rings(self, follower: Follower, partition: Partition) -> None:
+        follower.alarm = None
+        self.turn.moved(partition)
 
     def move(self, partition: Partition) -> None:
         """Advances a high watermark to the smaller of the replicated and the flushed offset."""

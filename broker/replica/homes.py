@@ -54,11 +54,11 @@ class Homes:
         named = state.directories[at] if at < len(state.directories) else UNASSIGNED
         return next((one for one in self.log_directories.all if one.node_ids.get(node) == named), None)
 
-    def is_alone(self, partition: Partition, node: int) -> bool:
-        """Whether the replica of a node is the only one in the directory of the log."""
+    def beside(self, partition: Partition, node: int) -> list[int]:
+        """Returns the nodes whose replicas are in the directory of the log, without one of them."""
         home = self.partitions.directory_of[partition]
-        inside = [one for one in partition.replicas if one in self.nodes.by_id and self.of(partition, one) is home]
-        return inside == [node] or len(self.nodes) == 1
+        here = [one for one in partition.replicas if one in self.nodes.by_id and self.of(partition, one) is home]
+        return [one for one in here if one != node]
 
     # where new ones come to be
 

@@ -80,6 +80,7 @@ class Move:
         self.is_running = False  # it has a thread
         self.is_settled = False  # indexes and small files are in the copy
         self.is_cancelled = False
+        self.is_leaving = False  # the controller is asked to write the new directory
         self.is_assigned = False  # the metadata names the new directory
 
     def __repr__(self) -> str:
@@ -182,22 +183,33 @@ class LogMoves:
         try:
             self._prepare(move)
         except OSError as error:
-            self._all.pop((move.partition, move.node))
+            self._forget(move)
             raise self.log_directories.storage_error(error, move.target) from None
         self._next()
 
     def _prepare(self, move: Move) -> None:
-        """Makes the directory of the copy, once the log is open. Raises OSError."""
+        """Makes the directory of the copy, once the log is open. Raises OSError; nothing is there then."""
         log, partition = move.partition.log, move.partition
         if move.copy is not None or log is None:
             return
-        if not self.homes.is_alone(partition, move.node):
+        if not self._is_last(move):
             move.copy = Counted(log)
             return
         name = future_directory(partition.topic, partition.index, self.log_directories.new_id().hex())
-        move.copy = LogCopy(log, f"{move.target.path}/{name}")
+        move.copy = copy = LogCopy(log, f"{move.target.path}/{name}")
         self.cleaner.paused.add(partition)  # compaction replaces what was copied
-        move.copy.create()
+        try:
+            copy.create()
+        except OSError:
+            if self.log_directories.files.exists(copy.directory):
+                self._discard(move)
+            move.copy = None
+            raise
+
+    def _is_last(self, move: Move) -> bool:
+        """Whether no other replica stays in the directory of the log, with which the log goes then."""
+        others = [self._all.get((move.partition, node)) for node in self.homes.beside(move.partition, move.node)]
+        return len(self.homes.nodes) == 1 or all(one is not None and one.is_leaving for one in others)
 
     def _next(self) -> None:
         """Lets moves begin that wait for a thread."""
@@ -234,7 +246,8 @@ class LogMoves:
     async def _advance(self, move: Move) -> bool:
         """Does a part of a move; returns whether it is done. Raises OSError."""
         copy, partition = move.copy, move.partition
-        if copy is not None and copy.log is not partition.log:  # it was cut, and opened again
+        stays = isinstance(copy, Counted) and not move.is_assigned and self._is_last(move)  # the others have left it
+        if copy is not None and (stays or copy.log is not partition.log):  # the log was cut, and opened again
             self._discard(move)
             copy = None
         if copy is None:
@@ -252,7 +265,9 @@ class LogMoves:
             await off_loop(self.turn, copy.settle_job().run)
             return False
         if not move.is_assigned:
+            move.is_leaving = True
             await self._assign(move, move.target)
+            move.is_leaving = move.is_assigned
             return False
         if isinstance(copy, LogCopy):
             self._switch(move, copy)
@@ -356,7 +371,8 @@ class LogMoves:
 
     def _forget(self, move: Move) -> None:
         self._all.pop((move.partition, move.node), None)
-        self.cleaner.paused.discard(move.partition)
+        if not any(one.partition is move.partition and isinstance(one.copy, LogCopy) for one in self._all.values()):
+            self.cleaner.paused.discard(move.partition)
 
     def _failed(self, move: Move, error: OSError) -> bool:
         """Handles an I/O error of a move; returns whether the move is over."""

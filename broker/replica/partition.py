@@ -82,8 +82,8 @@ class StaleLeader:
 
 
 def compare_epochs(current_leader_epoch: int, leader_epoch: int) -> None:
-    """Raises ApiError if a client's leader epoch is older or newer than ours."""
-    if current_leader_epoch >= 0 and current_leader_epoch != leader_epoch:
+    """Raises ApiError if a client's leader epoch is older or newer than ours; -1 is that of a client without one."""
+    if current_leader_epoch not in (-1, leader_epoch):
         older = current_leader_epoch < leader_epoch
         raise ApiError(Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH)
 
@@ -370,7 +370,11 @@ class Partition:
         found = log.read(max(offset, log.start_offset), max_bytes, None, at_least_one=True)
         if found is None:
             return log.end_offset, 0
-        end, size = log.offset_after(found), len(found)
+        until = found.position + found.length
+        batches = found.segment.scan(max(found.position, found.segment.batch_before(until)))
+        # the slice may end in the middle of a batch, of which the follower keeps nothing
+        end = next((one.base_offset for one in batches if one.position + one.size > until), log.offset_after(found))
+        size = len(found)
         found.release()
         return end, size
 
@@ -408,7 +412,8 @@ class Partition:
         self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool, reach: Reach | None = None
     ) -> FileSlice | None:
         """Returns the records from `offset` on. `isolation_level`: LOG_END for a follower. `reach`: how far the replica
-        here is, if it does not lead. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log.
+        here is, if it does not lead. Raises ApiError: OFFSET_OUT_OF_RANGE outside the log, UNKNOWN_SERVER_ERROR for
+        records within fewer than no bytes.
         """
         log = self.open_log()
         if not log.start_offset <= offset <= (log.end_offset if reach is None else reach.end):
@@ -420,4 +425,6 @@ class Partition:
                 end, limit = known, log.position_of(known)
         if offset >= end:
             return None
+        if max_bytes < 0:
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         return log.read(offset, max_bytes, limit, at_least_one)

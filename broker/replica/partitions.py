@@ -147,6 +147,10 @@ class Partitions:
         """Handles an I/O error of a partition; returns whether its log directory is offline."""
         return self.log_directories.io_failed(self.directory_of[partition], error)
 
+    def storage_error(self, partition: Partition, error: OSError) -> ApiError:
+        """Handles an I/O error of a partition; returns KAFKA_STORAGE_ERROR for the reply."""
+        return self.log_directories.storage_error(error, self.directory_of.get(partition))
+
     def save_recovery_point(self, partition: Partition) -> None:
         """Writes the recovery point of a partition to its checkpoint. Raises OSError."""
         directory = self.directory_of[partition]

@@ -14,7 +14,8 @@ from ...storage.log import Log
 from ..clock import monotonic_at
 from ..settings import Settings
 from ..turn import Turn
-from .directories import LogDirectories, LogDirectory, may_exist
+from .directories import LogDirectories, LogDirectory
+from .strays import may_exist
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
 ROUND_MS = 10_000

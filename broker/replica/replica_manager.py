@@ -23,10 +23,9 @@ from ..settings import Settings
 from ..steps import in_steps
 from ..turn import Turn
 from ..watermark_policies import Policies
-from . import directories
 from .ageing import Ageing
 from .catching_up import CatchingUp
-from .checkpointing import Checkpoints
+from .checkpointing import Checkpoints, mark_clean
 from .cleaner import Cleaner
 from .directories import LogDirectories, LogDirectory
 from .flusher import Flusher
@@ -40,7 +39,7 @@ from .log_watch import LogWatch
 from .partition import Partition
 from .partitions import Partitions
 from .removal import Removal
-from .strays import partition_directories, set_aside_strays
+from .strays import may_exist, partition_directories, set_aside_strays
 
 logger = logging.getLogger("ottla.kafka.server.ReplicaManager")
 STEP_NS = 2_000_000
@@ -437,10 +436,8 @@ class ReplicaManager:
         """Writes the marks of a clean shutdown, after the metadata log was closed too."""
         files, doubtful = self.log_directories.files, set()
         for partition, where in self.partitions.directory_of.items():
-            if partition.log is None and (
-                partition.offline or directories.may_exist(files, f"{where.path}/{partition.name}")
-            ):
+            if partition.log is None and (partition.offline or may_exist(files, f"{where.path}/{partition.name}")):
                 doubtful.add(id(where))  # the next start creates the missing directory
         for directory in self.log_directories.all:
             if self.clean_stop and not directory.failed and id(directory) not in doubtful:
-                directories.mark_clean(files, directory, broker_epoch)
+                mark_clean(files, directory, broker_epoch)

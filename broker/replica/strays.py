@@ -28,6 +28,14 @@ def partition_directories(files: Files, directory: LogDirectory) -> Iterator[tup
             yield found
 
 
+def may_exist(files: Files, path: str) -> bool:
+    """Whether there is a file or directory, or it cannot be determined."""
+    try:
+        return files.exists(path)
+    except OSError:
+        return True
+
+
 def held_partitions(log_directories: LogDirectories) -> list[str]:
     """The partition directories in all log directories that are online."""
     return [

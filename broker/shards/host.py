@@ -98,6 +98,7 @@ class Owner(Protocol[S]):
     times: EventTimes
     timeout_key: str
     codec_key: str | None
+    base_sequence: int
     required_acks: int
 
     def make_shard(self, host: ShardHost[S], timeline: Timeline, timers: Timers) -> S: ...
@@ -137,7 +138,8 @@ class ShardHost(Generic[S]):
             timeline,
             timers,
         )
-        self.runtime.template = Template(codec=self.config[owner.codec_key] if owner.codec_key else NONE)
+        codec = self.config[owner.codec_key] if owner.codec_key else NONE
+        self.runtime.template = Template(codec=codec, base_sequence=owner.base_sequence)
         self.runtime.timeout_code = int(Errors.COORDINATOR_NOT_AVAILABLE)
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{partition.name}: {name}", bug)
         self.runtime.replay.on_skipped = self._skipped

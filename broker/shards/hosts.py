@@ -56,6 +56,7 @@ class ShardHosts(Generic[S]):
     topic_name: str
     timeout_key: str  # how long a reply waits for its records
     codec_key: str | None  # None for records that are never compressed
+    base_sequence: int  # of its batches
     required_acks: int  # 1: appended also where too few replicas are in sync, and answered when they are enough
     partitions_key: str
     replication_key: str

@@ -7,10 +7,12 @@ least), or there are too many. What it was asked for is computed again after the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ...coordinator.metadata.client_metrics import STEPS
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import CLIENT_METRICS, MetadataState
 from ...protocol import compression, messages
@@ -98,10 +100,11 @@ class ClientMetricsManager:
             if kind == CLIENT_METRICS:
                 self._subscribe(name)
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
+    def metadata_changed(self, delta: MetadataDelta) -> Iterator[None]:
         for kind, name in delta.configs:
             if kind == CLIENT_METRICS:
                 self._subscribe(name)
+                yield from repeat(None, STEPS)
 
     def _subscribe(self, name: str) -> None:
         self.subscribe(name, self._image.config_of(CLIENT_METRICS, name))

@@ -14,6 +14,7 @@ from ...coordinator.shard import RecordFormat, Result
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
 from ...protocol.errors import ApiError, Errors
+from ...protocol.records import NO_SEQUENCE
 from ..controller.producer_ids import ProducerIds
 from ..group.coordinators import GroupCoordinators
 from ..later import Later
@@ -43,6 +44,7 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
     topic_name = TOPIC_NAME
     timeout_key = "request.timeout.ms"  # a transaction's own timeout takes precedence
     codec_key = None
+    base_sequence = NO_SEQUENCE
     required_acks = -1
     partitions_key = "transaction.state.log.num.partitions"
     replication_key = "transaction.state.log.replication.factor"

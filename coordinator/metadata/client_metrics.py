@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _VALUES = "any values that are not empty"
 INTERVAL_MS_MIN, INTERVAL_MS_MAX = 100, 3_600_000
+PATTERNS_MAX = 16  # of a subscription; each may take some milliseconds to compile, and six attributes can have one
+STEPS = 128  # that a subscription counts for, where changes are followed in steps: as many as are one
 MATCHED = frozenset(
     (
         *("client_id", "client_instance_id", "client_software_name", "client_software_version"),
@@ -65,6 +67,8 @@ def patterns_of(values: Mapping[str, str]) -> dict[str, Pattern]:
     given_patterns = STORED["match"].parse(values.get("match", ""))
     if not given_patterns:
         return {}
+    if len(given_patterns) > PATTERNS_MAX:
+        raise ApiError(Errors.INVALID_CONFIG, f"Illegal client matching pattern: {given_patterns[PATTERNS_MAX]}")
     from ..group.regex import tried  # its library takes long to import
 
     found: dict[str, Pattern] = {}

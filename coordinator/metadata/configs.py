@@ -6,22 +6,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import CORDONED_SINCE, ELR_VERSION
-from ...protocol.java import java_split
+from ...protocol.java import java_duration_ns, java_length, java_split
 from ...protocol.structs import Struct
 from ..hashing import concurrent_order, java_order, name_hash, table_order
 from ..shard import Decision, Result
-from .client_metrics import check_client_metrics
+from .client_metrics import STEPS, check_client_metrics
 from .controller import Controller, bounded
 from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-_RESET = re.compile(r"earliest|latest|by_duration:(?i:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)")
+BY_DURATION = "by_duration:"
 SET, DELETE, APPEND, SUBTRACT = OPERATIONS = range(4)
 CORDONED = "cordoned.log.dirs"
 MIN_ISR = "min.insync.replicas"
@@ -29,6 +30,7 @@ RESET = "share.auto.offset.reset"
 TAGS = "streams.rack.aware.assignment.tags"
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 NAME_LENGTH_MAX = 249  # of topics
+VALUE_LENGTH_MAX = 32767  # of a configuration that is altered, as Java counts
 Values = dict[str, Any]  # parsed, by key: the key decides the type
 
 
@@ -94,12 +96,13 @@ def _check_together(values: Values) -> None:
 
 
 def reset_duration_ms(reset: str) -> int:
-    """Returns the milliseconds of `by_duration:PnDTnHnMn.nS`, which has been validated before."""
-    days, _, times = reset.upper().partition(":")[2].removeprefix("P").partition("T")
-    total = float(days.removesuffix("D") or 0) * 86_400_000
-    for number, unit in re.findall(r"([\d.]+)([HMS])", times):
-        total += float(number) * {"H": 3_600_000, "M": 60_000, "S": 1000}[unit]
-    return int(total)
+    """Returns the milliseconds of `by_duration:PnDTnHnMn.nS`, rounded up. Raises ValueError if it is negative, or no
+    duration.
+    """
+    ns = java_duration_ns(reset[len(BY_DURATION) :])
+    if ns < 0:
+        raise ValueError(reset)
+    return -(-ns // 1_000_000)
 
 
 def group_bounds(name: str) -> tuple[str, str] | None:
@@ -188,13 +191,23 @@ def _check_tags(text: str | None) -> None:
 
 def _reset(key: ConfigKey, text: str) -> str:
     reset = key.canonical(text)
-    if not _RESET.fullmatch(reset):
+    if not _is_reset(reset):
         reason = (
             f"Invalid value `{reset}` for configuration {key.name}. The value must be either 'earliest', 'latest' "
             "or of the format 'by_duration:<PnDTnHnMn.nS>'."
         )
         raise ConfigInvalid(key.name, reset, reason)
     return reset
+
+
+def _is_reset(reset: str) -> bool:
+    if not reset.startswith(BY_DURATION):
+        return reset in ("earliest", "latest")
+    try:
+        reset_duration_ms(reset)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_range(controller: Controller, name: str, value: int) -> None:
@@ -228,7 +241,7 @@ def alter_configs(
     records: list[Struct] = []
     reply: list[ApiError | None] = []
     for kind, name, values in resources:
-        yield
+        yield from repeat(None, STEPS if kind == CLIENT_METRICS else 1)
         before = controller.state.config_of(kind, name)
         changes: dict[str, str | None] = {key: None for key in before if key not in values}
         changes |= values
@@ -245,7 +258,7 @@ def incremental_alter_configs(
     records: list[Struct] = []
     reply: list[ApiError | None] = []
     for kind, name, operations in resources:
-        yield
+        yield from repeat(None, STEPS if kind == CLIENT_METRICS else 1)
         try:
             changes = _changes(controller, kind, name, operations)
         except ApiError as error:
@@ -304,7 +317,7 @@ def changed_list(key: ConfigKey, operation: int, value: str, before: dict[str, s
     """
     present = [p for p in (before.get(key.name, key.default) or "").split(",") if p]
     known = tuple(present) if repeats else present
-    for part in (p.strip() for p in java_split(value)):
+    for part in java_split(value):  # with its spaces, as in Kafka
         if operation == APPEND and part not in known:
             present.append(part)
         elif operation == SUBTRACT and part in present:
@@ -331,6 +344,17 @@ def _check_cordoned(state: MetadataState, kind: int, changes: Container[str]) ->
     if kind == BROKER and CORDONED in changes and state.metadata_version < CORDONED_SINCE:
         text = f"The {CORDONED} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
         raise ApiError(Errors.INVALID_CONFIG, text)
+
+
+def _check_sizes(changes: Mapping[str, str | None]) -> None:
+    """Raises ApiError(INVALID_CONFIG) for a value that strings of old requests cannot have."""
+    for value in changes.values():
+        if value is not None and java_length(value) > VALUE_LENGTH_MAX:
+            text = (
+                "The configuration value cannot be added because it exceeds the maximum value size of "
+                f"{VALUE_LENGTH_MAX} bytes."
+            )
+            raise ApiError(Errors.INVALID_CONFIG, text)
 
 
 def _clearing(controller: Controller, records: Iterable[Struct]) -> Iterator[Struct]:
@@ -378,6 +402,7 @@ def _alter(
     try:
         _check_min_isr(controller.state, kind, name, changes)
         _check_cordoned(controller.state, kind, changes)
+        _check_sizes(changes)
         if kind in (TOPIC, GROUP) and not name:
             word = "topic" if kind == TOPIC else "group"
             return ApiError(Errors.INVALID_REQUEST, f"Default {word} resources are not allowed.")

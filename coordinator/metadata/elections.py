@@ -97,11 +97,13 @@ def changed(
     elr, last_known = partition.elr, partition.last_known_elr
     if terms.has_elr:
         elr = _eligible(partition, isr, terms, lost)
-    elif not isr:
-        isr = partition.isr
     leader, is_clean = _elected(partition, assigned.replicas, isr, elr, terms)
+    if not terms.has_elr and not isr:
+        isr = partition.isr
     if leader not in (partition.leader, NO_LEADER) and leader not in isr:
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
+    if not terms.has_elr:
+        elr = ()
     # the leader's epoch shows clients that a replica has gone, even if the leader stays
     has_epoch = leader != partition.leader or not set(partition.replicas).issubset(assigned.replicas)
     if terms.has_elr and has_epoch and leader != NO_LEADER:
@@ -143,7 +145,7 @@ def _elected(
 ) -> tuple[int, bool]:
     """Returns the leader among these replicas, and whether it has all committed records."""
     may_lead = terms.may_lead
-    clean = isr if isr or not terms.has_elr else elr
+    clean = isr or elr  # those that were eligible when that was switched off lead, too
     fit = [one for one in replicas if one in clean and may_lead(one)]
     if terms.kind is Kind.PREFERRED and replicas[0] in fit:
         return replicas[0], True

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, supported
+from ...protocol.features import ELR_SINCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, supported
 from ...protocol.structs import Struct
 from ..hashing import java_order
 from ..shard import Result
@@ -27,8 +27,11 @@ def update_features(controller: Controller, node_id: int, updates: Iterable[Upda
     """Applies all of the updates, or none. Raises ApiError(INVALID_UPDATE_VERSION)."""
     by_name = {update.name: update for update in updates}  # the last of several updates of a feature counts
     features = controller.state.features
+    present = controller.state.metadata_version
+    metadata = by_name[METADATA_VERSION].level if METADATA_VERSION in by_name else present
     for name in java_order(by_name):
-        reason = _refused(node_id, by_name[name], int(features.get(name, _absent(name))))
+        update = by_name[name]
+        reason = _refused(node_id, update, int(features.get(name, _absent(name)))) or _unmet(update, metadata)
         if reason is not None:
             text = f"The update failed for all features since the following feature had an error: {reason}"
             raise ApiError(Errors.INVALID_UPDATE_VERSION, text)
@@ -76,4 +79,19 @@ def _refused(node_id: int, update: Update, present: int) -> str | None:
         if update.kind == UNSAFE_DOWNGRADE:
             why = "Unsafe metadata downgrade is not supported in this version."
         return f"Unsupported metadata.version downgrade from {present} to {level}. {why}"
+    return None
+
+
+def _unmet(update: Update, metadata: int) -> str | None:
+    """Returns Kafka's message if a level needs a higher one of `metadata.version` than that of after the updates."""
+    name, level = update.name, update.level
+    if name in (METADATA_VERSION, KRAFT_VERSION) or level == 0:
+        return None
+    told = (
+        f"Invalid update version {level} for feature {name}. {name} could not be set to {level} because it depends on"
+    )
+    if metadata < supported()[METADATA_VERSION][0]:
+        return f"{told} {METADATA_VERSION}={supported()[METADATA_VERSION][0]} (3.3-IV3)"
+    if name == ELR_VERSION and metadata < ELR_SINCE:
+        return f"{told} {METADATA_VERSION} level {ELR_SINCE}"
     return None

@@ -34,10 +34,13 @@ def named(principal: str) -> tuple[str, str]:
     return kind, name
 
 
-def created(owner: str, requester: str, code: int = Errors.NONE) -> messages.CreateDelegationTokenResponse:
-    """Returns a reply that names the principals."""
-    owner_type, owner_name = named(owner)
-    requester_type, requester_name = named(requester)
+def created(
+    request: messages.CreateDelegationTokenRequest, requester: str, code: int = Errors.NONE
+) -> messages.CreateDelegationTokenResponse:
+    """Returns a reply that names the principals, the owner as the request does: there may be a colon in the type."""
+    owner_type, owner_name = requester_type, requester_name = named(requester)
+    if request.owner_principal_name:
+        owner_type, owner_name = request.owner_principal_type or "", request.owner_principal_name
     return messages.CreateDelegationTokenResponse(
         error_code=code,
         principal_type=owner_type,
@@ -58,7 +61,7 @@ def create(
     too many tokens, or the token has too many renewers.
     """
     owner = owner_of(request, requester)
-    reply = created(owner, requester)
+    reply = created(request, requester)
     refused = _refused(controller.state, policy)
     if policy is None or refused:
         reply.error_code = refused
@@ -135,7 +138,7 @@ def expire(
 def sweep(controller: Controller, now_ms: int) -> Decision[int]:
     """Removes tokens that have expired, at most `SWEPT_AT_ONCE`; the reply says how many."""
     gone: list[messages.RemoveDelegationTokenRecord] = []
-    for token in controller.state.tokens.values():
+    for token in list(controller.state.tokens.values()):  # what failed to be written may be taken back meanwhile
         yield
         if has_expired(token, now_ms):
             gone.append(_removal(token))

@@ -250,13 +250,14 @@ class Authorizer:
         on_all = literal.pop(WILDCARD, (False, False))
         if on_all[1]:
             return False
-        return (
-            on_all[0]
-            or any(
-                allowed and not denied and not _is_dominated(name, prefixed)
-                for name, (allowed, denied) in literal.items()
+        denied_prefixes = frozenset(name for name, (_, denied) in prefixed.items() if denied and name)
+        lengths = sorted(set(map(len, denied_prefixes)))
+        return on_all[0] or any(
+            allowed and not denied and denied_prefixes.isdisjoint(name[:length] for length in lengths)
+            for name, (allowed, denied) in (
+                *literal.items(),
+                *((name, (allowed, False)) for name, (allowed, _) in prefixed.items()),
             )
-            or any(allowed and not _is_dominated(name, prefixed) for name, (allowed, _) in prefixed.items())
         )
 
 
@@ -268,8 +269,3 @@ def _granted(table: Mapping[str, _Pattern], principal: str, host: str, bits: int
         if (allowed | denied) & bits:
             found[name] = bool(allowed & bits), bool(denied & bits)
     return found
-
-
-def _is_dominated(name: str, prefixed: Mapping[str, tuple[bool, bool]]) -> bool:
-    """Whether a prefix of a name, or the name as a prefix, is denied."""
-    return any(prefixed.get(name[:length], (False, False))[1] for length in range(1, len(name) + 1))
