@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import click
 
+from .protocol.text import host_and_port
+
 
 class Address(NamedTuple):
     """Where a broker listens."""
@@ -14,7 +16,7 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @classmethod
     def parse(cls, text: str) -> Address:

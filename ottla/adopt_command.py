@@ -91,7 +91,8 @@ def adopt(
             if is_wrong:
                 raise HandoverRefused(words, EXIT_USAGE)
         if writes and (done := continued(directories, target)):
-            click.echo(printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place"))
+            words = printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place")
+            click.echo(json.dumps({"made": True, "finished": done}) if as_json else words)
             return
         secrets = _secrets(properties)
         known = _read_zookeeper(connect, properties, zookeeper_keys) if connect is not None else _described(file)

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from .broker.tls import jks
+from .java_properties import escaped
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
 DAYS = 825  # the longest time that all clients accept
@@ -63,10 +64,10 @@ class Issued:
         return jks.dump(password, {name: (key, [one.public_bytes(Encoding.DER) for one in self.chain])})
 
 
-def authority(name: str = "ottla development CA") -> Issued:
+def authority(name: str = "ottla development CA", days: int = DAYS) -> Issued:
     """Makes a certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    built = _builder(name, key.public_key(), _now(), DAYS).issuer_name(_name(name))
+    built = _builder(name, key.public_key(), _now(), days).issuer_name(_name(name))
     built = built.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     built = built.add_extension(_usage(signs_certificates=True), critical=True)
     return Issued(key, built.sign(key, hashes.SHA256()))
@@ -167,7 +168,10 @@ def write_trust(folder: Path, certificate: x509.Certificate, password: str) -> N
 
 def authority_of(folder: Path) -> Issued:
     """Reads the authority of a folder. Raises OSError, or ValueError for one that was not made here."""
-    key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    try:
+        key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    except TypeError as error:  # it is encrypted
+        raise ValueError(f"{folder / 'ca.key'} is not a key that ottla certs made: {error}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError(f"{folder / 'ca.key'} is not a key that ottla certs made")
     return Issued(key, x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes()))
@@ -181,8 +185,11 @@ def make(folder: Path, hosts: Sequence[str], clients: Sequence[str], password: s
         if name in ("", ".", "..", *TAKEN) or Path(name).name != name:
             raise ValueError(f"{name!r} cannot be the name of a client's files")
     folder.mkdir(parents=True, exist_ok=True)
-    ca = authority_of(folder) if (folder / "ca.key").exists() else authority()
-    write(folder / "ca.key", ca.key_pem)
+    if (folder / "ca.key").exists():
+        ca = authority_of(folder)
+    else:
+        ca = authority(days=max(days, DAYS))  # what it issues is valid no longer than it
+        write(folder / "ca.key", ca.key_pem)
     write_trust(folder, ca.certificate, password)
     write_stores(folder, "server", issue(ca, hosts[0], hosts, days=days), password)
     for name in clients:
@@ -241,5 +248,7 @@ sarama.Net.TLS.Enable, sarama.Net.TLS.Config = true, config                 // s
 
 def described(folder: Path, client: str, password: str) -> str:
     """Returns what the broker and clients of each kind write to use a folder's certificates."""
-    text = "\n".join((_SERVER, _JAVA, _LIBRDKAFKA, _PYTHON, _GO))
-    return text.format(folder=folder.absolute(), client=client, password=password)
+    place = str(folder.absolute())
+    java = _JAVA.format(folder=escaped(place), client=escaped(client), password=escaped(password))
+    others = (one.format(folder=place, client=client) for one in (_LIBRDKAFKA, _PYTHON, _GO))
+    return "\n".join((_SERVER.format(folder=place), java, *others))

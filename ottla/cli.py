@@ -161,7 +161,13 @@ def dump(files: tuple[str, ...], as_json: bool, with_records: bool) -> None:
 @click.option("--host", "hosts", multiple=True, help="A name or address of the server; may be given several times.")
 @click.option("--client", "clients", multiple=True, help="The name of a client; may be given several times.")
 @click.option("--password", default="changeit", show_default=True, help="The password of the PKCS#12 and JKS stores.")
-@click.option("--days", default=825, show_default=True, help="How long the certificates are valid.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 36_500),
+    default=825,
+    show_default=True,
+    help="How long the certificates are valid.",
+)
 @click.argument("directory", type=click.Path(file_okay=False))
 def certs(hosts: tuple[str, ...], clients: tuple[str, ...], password: str, days: int, directory: str) -> None:
     """Make certificates for development in DIRECTORY: a certificate authority, one of a server and one for each client,

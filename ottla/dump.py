@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from .coordinator.described import describer
 from .protocol import legacy, opening, records
@@ -15,16 +18,18 @@ from .protocol.errors import MalformedMessage
 from .protocol.records import BatchAt
 from .storage import layout
 from .storage.batch_info import BatchInfo, info_at
-from .storage.index import OffsetIndex, TimeIndex, decode_aborted
+from .storage.index import decode_aborted
 from .storage.producers import Producers
 
 Entry = dict[str, object]
 Opener = Callable[[records.Record], "Entry | None"]
+_INDEX_NAME: Final = re.compile(r"\d{20}", re.ASCII)
+_PART_BYTES: Final = 1 << 20
 
 
 def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
     """Yields the entries of a file, by its suffix. A part that cannot be read becomes an entry with `error`."""
-    suffix = os.path.splitext(path)[1]
+    suffix = os.path.splitext(_name(path))[1]
     reader = _READERS.get(suffix)
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
@@ -36,6 +41,14 @@ def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
             yield {"kind": "line", "number": number, "text": line}
         return
     yield from reader(path, with_records)
+
+
+def _name(path: str) -> str:
+    """Returns the name of a file, without the suffix of one that waits for its deletion or its place."""
+    name = os.path.basename(path)
+    for suffix in (layout.DELETED, layout.CLEANED, layout.SWAP):
+        name = name.removesuffix(suffix)
+    return name
 
 
 def text_of(entry: Entry) -> str:
@@ -53,11 +66,18 @@ def _log(path: str, with_records: bool) -> Iterator[Entry]:
             file.seek(position)
             info = info_at(file.read(records.HEADER_SIZE), 0, position)
             if info is None or position + info.size > size:
-                yield {"kind": "rest", "position": position, "bytes": size - position, "error": "not a whole batch"}
+                file.seek(position)
+                yield {"kind": "rest", "position": position, "bytes": size - position, **_problem(file)}
                 return
             file.seek(position)
             yield from _batch(info, file.read(info.size), with_records, opener)
             position += info.size
+
+
+def _problem(file: BinaryIO) -> Entry:
+    """Returns what is wrong with the rest of a file; zeros are right, which are there where it was allocated before."""
+    is_zeros = all(not any(part) for part in iter(partial(file.read, _PART_BYTES), b""))
+    return {"zeros": True} if is_zeros else {"error": "not a whole batch"}
 
 
 def _batch(info: BatchInfo, data: bytes, with_records: bool, opener: Opener) -> Iterator[Entry]:
@@ -162,22 +182,38 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _index(path: str, _: bool) -> Iterator[Entry]:
-    index = OffsetIndex(layout.offset_of(os.path.basename(path)), Path(path).read_bytes())
-    for slot in range(len(index)):
-        offset, position = index.entry(slot)
-        yield {"kind": "index", "offset": offset, "position": position}
+    data, rest = _entries(path, layout.INDEX_ENTRY.size)
+    for relative, position in layout.INDEX_ENTRY.iter_unpack(data):
+        yield {"kind": "index", "offset": layout.offset_of(_name(path)) + relative, "position": position}
+    yield from rest
 
 
 def _time_index(path: str, _: bool) -> Iterator[Entry]:
-    index = TimeIndex(layout.offset_of(os.path.basename(path)), Path(path).read_bytes())
-    for slot in range(len(index)):
-        timestamp, offset = index.entry(slot)
-        yield {"kind": "time", "timestamp": timestamp, "offset": offset}
+    data, rest = _entries(path, layout.TIME_INDEX_ENTRY.size)
+    for timestamp, relative in layout.TIME_INDEX_ENTRY.iter_unpack(data):
+        yield {"kind": "time", "timestamp": timestamp, "offset": layout.offset_of(_name(path)) + relative}
+    yield from rest
 
 
 def _transactions(path: str, _: bool) -> Iterator[Entry]:
-    for aborted in decode_aborted(Path(path).read_bytes()):
+    data, rest = _entries(path, layout.TXN_INDEX_ENTRY.size)
+    for aborted in decode_aborted(data):
         yield {"kind": "aborted", **aborted._asdict()}
+    yield from rest
+
+
+def _entries(path: str, entry_bytes: int) -> tuple[bytes, list[Entry]]:
+    """Returns the whole entries of an index, without the zeros after them that Kafka allocates before, and what is
+    wrong.
+    """
+    if not _INDEX_NAME.match(_name(path)):
+        return b"", [{"kind": "file", "path": path, "error": "the name does not begin with an offset of 20 digits"}]
+    data = Path(path).read_bytes()
+    whole = len(data) - len(data) % entry_bytes
+    used = min(whole, -(-len(data.rstrip(b"\0")) // entry_bytes) * entry_bytes)
+    left = len(data) - whole
+    error: Entry = {"kind": "rest", "position": whole, "bytes": left, "error": "not a whole entry"}
+    return data[:used], [error] if left else []
 
 
 def _producers(path: str, _: bool) -> Iterator[Entry]:

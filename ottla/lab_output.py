@@ -71,7 +71,10 @@ def lab_command(name: str | None = None, *, watch: bool = False) -> Callable[[Co
 
 
 class errors_as_exit_codes:  # a context manager is named like a function
-    """Ends the program where a broker refuses a request (1) or none answers (3), and says so."""
+    """Ends the program where a broker refuses a request (`refused`) or none answers (3), and says so."""
+
+    def __init__(self, refused: int = EXIT_REFUSED) -> None:
+        self._refused = refused
 
     def __enter__(self) -> None:
         pass
@@ -81,7 +84,7 @@ class errors_as_exit_codes:  # a context manager is named like a function
             lacks_token = isinstance(error, LabRefused) and error.status == UNAUTHORIZED
             hint = "; the variable OTTLA_LAB_TOKEN gives it" if lacks_token else ""
             click.echo(printable(f"ottla: {error}{hint}"), err=True)
-            sys.exit(EXIT_REFUSED if isinstance(error, LabRefused) else EXIT_UNREACHABLE)
+            sys.exit(self._refused if isinstance(error, LabRefused) else EXIT_UNREACHABLE)
 
 
 def show(ask: Callable[[], Shown], as_json: bool, watching: bool = False) -> None:

@@ -92,7 +92,7 @@ def replay(
 def _events(trace: str) -> Iterable[Event]:
     """Raises TraceError."""
     if not reading.is_url(trace):
-        return reading.events_of(trace)
+        return _of_file(trace)
     try:
         return list(reading.events_of(trace))
     except LabRefused as error:
@@ -100,6 +100,14 @@ def _events(trace: str) -> Iterable[Event]:
     except LabUnreachable as error:
         click.echo(printable(f"ottla: {error}"), err=True)
         sys.exit(EXIT_UNREACHABLE)
+
+
+def _of_file(trace: str) -> Iterator[Event]:
+    """Raises TraceError, also for what the system says: an OSError is of the broker."""
+    try:
+        yield from reading.events_of(trace)
+    except OSError as error:
+        raise TraceError(reading.problem(error)) from None
 
 
 def _noting_nodes(events: Iterator[Event], target: Target, player: Player, timeout_s: float) -> Iterator[Event]:

@@ -155,7 +155,7 @@ def _announce_line(server: Server) -> None:
 def _addresses(server: Server) -> str:
     """Returns where the clients of the first listener find the nodes."""
     first = [next(iter(node.config.advertised.values())) for node in server.broker.nodes]
-    return ",".join(f"{one.host}:{one.port}" for one in first)
+    return ",".join(one.address for one in first)
 
 
 def _announce_screen(server: Server) -> None:
@@ -167,7 +167,7 @@ def _announce_screen(server: Server) -> None:
         for listener in node.config.listeners:
             at = node.config.advertised[listener.name]
             is_same = (at.host, at.port) == (listener.host, listener.port)
-            print(f"  listener   {listener}{'' if is_same else f', advertised as {at.host}:{at.port}'}{of_node}")
+            print(f"  listener   {listener}{'' if is_same else f', advertised as {at.address}'}{of_node}")
     for directory in server.broker.log_directories.all:
         print(
             f"  data       {os.path.abspath(directory.path)}  (cluster {server.broker.cluster_id}, node "

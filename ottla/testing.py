@@ -55,7 +55,9 @@ class Broker:
         self.lab_url = ""
         self._with_lab = lab
         self._process: subprocess.Popen[bytes] | None = None
-        self._log_path = Path(tempfile.mkstemp(prefix="ottla-", suffix=".log")[1])
+        log, path = tempfile.mkstemp(prefix="ottla-", suffix=".log")
+        os.close(log)
+        self._log_path = Path(path)
 
     @property
     def data_directory(self) -> Path:
@@ -88,7 +90,11 @@ class Broker:
         return self._log_path.read_text(errors="replace")
 
     def start(self) -> Self:
-        """Starts the broker and returns when it answers. Raises BrokerFailed."""
+        """Starts the broker and returns when it answers. Raises BrokerFailed; RuntimeError if it is running."""
+        if self.running:
+            raise RuntimeError("the broker is running already: call stop() or kill() first")
+        if self._process is not None:  # it has ended by itself
+            self._reap()
         self.directory.mkdir(parents=True, exist_ok=True)
         command = self._command()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
@@ -110,13 +116,26 @@ class Broker:
             "log.dirs": self.data_directory,
             **self.settings,
         }
-        if self.bootstrap_servers:  # restart on the same port, where clients expect it
-            first, comma, others = str(settings["listeners"]).partition(",")
-            settings["listeners"] = (
-                f"{first.partition('://')[0]}://{self.bootstrap_servers.partition(',')[0]}{comma}{others}"
-            )
+        if self.bootstrap_servers:
+            settings = self._where_it_was(settings)
         command = [sys.executable, "-m", "ottla", "serve", "--announce", *(["--lab", "0"] if self._with_lab else [])]
         return command + [f"{key}={value}" for key, value in settings.items()]
+
+    def _where_it_was(self, settings: dict[str, object]) -> dict[str, object]:
+        """Returns the settings of a restart: each node listens at the port where clients expect it."""
+        advertised = str(settings.get("advertised.listeners", ":0")).partition(",")[0]
+        if not advertised.endswith(":0"):  # it may listen at another port than it advertises
+            return settings
+        first, comma, others = str(settings["listeners"]).partition(",")
+        host = first.rpartition(":")[0]
+        port, *ports = (one.rpartition(":")[2] for one in self.bootstrap_servers.split(","))
+        found = {**settings, "listeners": f"{host}:{port}{comma}{others}"}
+        if not comma:  # the ports of other listeners are not known
+            second, count = int(str(settings.get("node.id", 1))) + 1, int(str(settings.get("ottla.nodes", 1)))
+            for node, port in zip(range(second, second + count - 1), ports, strict=False):
+                if f"ottla.node.{node}.advertised.listeners" not in settings:
+                    found.setdefault(f"ottla.node.{node}.listeners", f"{host}:{port}")
+        return found
 
     def _read_announcement(self) -> None:
         assert self._process is not None
@@ -157,7 +176,11 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:  # the message has the log
+            self.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -142,6 +142,8 @@ class Lane:
             return
         if exchange.api == "ApiVersions":
             self._versions = exchange
+        if exchange.api == "SaslHandshake":
+            self._sasl.clear()  # the client logs in again (KIP-368); other connections begin with the last time
         if exchange.api_key in SASL_KEYS:
             self._sasl.append(exchange)
         await self._compare(exchange, mine, theirs)
@@ -211,17 +213,27 @@ class Lane:
         found = self._proxy.nodes.place_for(exchange.api, exchange.request, self._node_id, self._address_of_a)
         address = found or options.b
         if address not in self._upstreams:
-            if options.credentials is not None:
-                upstream = await self._proxy.begin_b(address)
-                await upstream.log_in(options.credentials)
-            else:
+            if options.credentials is None:
                 upstream = await Upstream.connect(address, options.tls_b)
-                if self._versions is not None and exchange.api != "ApiVersions":
-                    await upstream.asked(self._versions.frame, options.timeout_s)
-            for one in self._sasl:
-                await upstream.asked(one.frame, options.timeout_s)
+            else:
+                upstream = await self._proxy.begin_b(address)
+            try:
+                await self._introduce(upstream, exchange)
+            except BaseException:
+                upstream.close()
+                raise
             self._upstreams[address] = upstream
         return self._upstreams[address]
+
+    async def _introduce(self, upstream: Upstream, exchange: Exchange) -> None:
+        """Says to a node of B what the client has said to A before its requests, or logs in."""
+        options = self._proxy.options
+        if options.credentials is not None:
+            await upstream.log_in(options.credentials)
+        elif self._versions is not None and exchange.api != "ApiVersions":
+            await upstream.asked(self._versions.frame, options.timeout_s)
+        for one in self._sasl:
+            await upstream.asked(one.frame, options.timeout_s)
 
     async def _find(self, exchange: Exchange) -> None:
         """Asks B again for the coordinator of a request, which may have moved."""

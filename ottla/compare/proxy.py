@@ -131,20 +131,22 @@ class Proxy:
         return await begin(address, self.options.tls_b)
 
     async def listen_for(self, node_id: int, address: Address) -> Address:
-        """The proxy's address for an address of A."""
-        if address == self.options.a and address in self._addresses:
-            return await self._addresses[address]
+        """The proxy's address for an address of A. The listener is made in a task of its own: others wait for it too
+        when the client leaves whose reply has named the address first.
+        """
         known = self._addresses.get(address)
         if known is None:
             if len(self._addresses) >= NODES_MAX:
                 return address
-            known = self._addresses[address] = asyncio.get_running_loop().create_future()
-            try:
-                known.set_result(await self._listen(address, node_id, 0))
-            except OSError:
-                known.set_result(address)
-                self.report.note(f"no port is free for A's node {node_id}")
+            known = self._addresses[address] = asyncio.ensure_future(self._listen_or_not(address, node_id))
         return await asyncio.shield(known)
+
+    async def _listen_or_not(self, address: Address, node_id: int) -> Address:
+        try:
+            return await self._listen(address, node_id, 0)
+        except OSError:
+            self.report.note(f"no port is free for A's node {node_id}")
+            return address
 
     async def _listen(self, address: Address, node_id: int | None, port: int) -> Address:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

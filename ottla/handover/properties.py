@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from ..broker.config.config import AUTHORIZER_KEYS
 from ..coordinator.metadata.registration import Endpoint
+from ..java_properties import escaped
 from ..protocol.config_def import keys
+from ..protocol.text import host_and_port
 from .layout import INTERNAL_REPLICAS, NewNode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -44,10 +46,10 @@ def properties_of(node: NewNode, nodes: Sequence[NewNode], given: Mapping[str, s
     values: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": node.id,
-        "controller.quorum.bootstrap.servers": ",".join(_address(one.controller) for one in nodes),
+        "controller.quorum.bootstrap.servers": ",".join(address(one.controller) for one in nodes),
         "controller.listener.names": node.controller.name,
-        "listeners": ",".join(f"{one.name}://{_address(one)}" for one in (*node.endpoints, node.controller)),
-        "advertised.listeners": ",".join(f"{one.name}://{_address(one)}" for one in node.endpoints),
+        "listeners": ",".join(f"{one.name}://{address(one)}" for one in (*node.endpoints, node.controller)),
+        "advertised.listeners": ",".join(f"{one.name}://{address(one)}" for one in node.endpoints),
         "listener.security.protocol.map": ",".join(
             f"{name}:{protocol}" for name, protocol in {**own, node.controller.name: "PLAINTEXT"}.items()
         ),
@@ -61,14 +63,9 @@ def properties_of(node: NewNode, nodes: Sequence[NewNode], given: Mapping[str, s
         "share.coordinator.state.topic.min.isr": min(2, copies),
         **taken_over(given),
     }
-    return "".join(f"{key}={_escaped(str(value))}\n" for key, value in values.items())
+    return "".join(f"{key}={escaped(str(value))}\n" for key, value in values.items())
 
 
-def _address(one: Endpoint) -> str:
-    host = f"[{one.host}]" if ":" in one.host else one.host
-    return f"{host}:{one.port}"
-
-
-def _escaped(value: str) -> str:
-    """Returns a value as Java reads it."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
+def address(one: Endpoint) -> str:
+    """Returns host and port as they are written in a configuration."""
+    return host_and_port(one.host, one.port)

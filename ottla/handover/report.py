@@ -14,7 +14,7 @@ from ..storage.layout import FLUSHED_OFFSET, partition_directory
 from . import EXIT_INCOMPLETE
 from .layout import Layout, NewNode
 from .metadata import dropped_configs
-from .properties import PROTOCOLS, left_out, taken_over
+from .properties import PROTOCOLS, address, left_out, taken_over
 from .replicas import Choice
 from .source import Source
 
@@ -114,8 +114,8 @@ def report(
         {
             "node": one.id,
             "directory": one.path,
-            "listeners": [f"{e.name}://{e.host}:{e.port}" for e in one.endpoints],
-            "controller": f"{one.controller.host}:{one.controller.port}",
+            "listeners": [f"{e.name}://{address(e)}" for e in one.endpoints],
+            "controller": address(one.controller),
             "replicas": by_node.get(one.id, 0),
         }
         for one in layout.nodes

@@ -15,6 +15,7 @@ from ..comparing.login import NONCE_BYTES, OLD_S, Credentials
 from ..protocol import codec, headers, messages
 from ..protocol.errors import MalformedMessage
 from ..protocol.structs import Struct
+from ..protocol.text import host_and_port
 
 CLIENT_ID: Final = "ottla-replay"
 
@@ -29,7 +30,7 @@ class Target:
     credentials: Credentials | None = None
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     def nodes(self, timeout_s: float) -> dict[int, Target]:
         """The nodes of the broker's cluster by their ids; none if it does not say. Raises OSError if there is no
