@@ -101,9 +101,10 @@ class Aiokafka:
         consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap, group_id=GROUP, retry_backoff_ms=10, enable_auto_commit=False
         )
-        consumer.assign([aiokafka.TopicPartition(TOPIC, 0)])
         try:
             await consumer.start()
+            consumer.assign([_TOPIC_0])
+            consumer.seek(_TOPIC_0, 0)  # before its fetcher asks where to begin
             await asyncio.wait_for(does(consumer), WITHIN_S)
         finally:
             await consumer.stop()

@@ -57,7 +57,6 @@ STREAMS: dict[str, object] = {
 UPGRADE, UNSAFE_DOWNGRADE = 1, 3
 # of those whose clients in other processes may ask meanwhile
 CLIENT_IDS = {"franz-go": "kgo", "sarama": "sarama", "kafkajs": "errors"}
-AT_ONCE = {("aiokafka", "OffsetFetch"): 2}  # its fetcher asks, too, for where it begins
 ON_NEW_TOPICS = ("CreatePartitions", "DeleteTopics")
 KNOWN_TO_KAFKAJS, UNKNOWN_TO_KAFKAJS = 88, -99  # the latest code that it knows, and its own for others
 UNEXPECTED = "java.lang.IllegalStateException: Unexpected error code"
@@ -283,15 +282,14 @@ def asked(broker: Broker, method: str, path: str, body: object = None) -> dict[s
 @contextmanager
 def failing_once(broker: Broker, client: str, api: str, code: int | str, nth: int = 1) -> Iterator[None]:
     """The n-th request of the API fails, with an error by its code or name. AssertionError unless it was asked."""
-    times = AT_ONCE.get((client, api), 1)
-    rule = {"api": api, "nth": nth, "times": times, "action": {"kind": "error", "error": str(code)}}
+    rule = {"api": api, "nth": nth, "times": 1, "action": {"kind": "error", "error": str(code)}}
     if client in CLIENT_IDS:
         rule["client_id"] = CLIENT_IDS[client]
     number = asked(broker, "POST", "/v1/faults", rule)["number"]
     try:
         yield
     finally:
-        assert 1 <= asked(broker, "DELETE", f"/v1/faults/{number}")["applied"] <= times
+        assert asked(broker, "DELETE", f"/v1/faults/{number}")["applied"] == 1
 
 
 def provoked(broker: Broker, client: str, api: str) -> AbstractContextManager[None]:

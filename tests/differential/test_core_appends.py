@@ -118,6 +118,38 @@ def test_records_that_are_no_batch_refuse_all_of_a_request(pair: Pair) -> None:
     }
 
 
+def test_what_is_refused_at_once_is_answered_last(pair: Pair) -> None:
+    """Partitions that do not exist, and then records that are no batch; several without an id are in the order of
+    hash tables.
+    """
+    found, other = topic(pair, "last"), topic(pair, "other")
+    missing = [f"missing-{n}" for n in range(7)]
+    r = m.ProduceRequest
+
+    def ask(*names: str, data: dict[str, bytes] | None = None, **more: Any) -> None:
+        for version in (9, 13):
+            ids = {name: (bytes([n + 1]) * 16,) * 2 for n, name in enumerate(missing)} | {"last": found, "other": other}
+
+            def request(side: int, version: int = version, ids: Any = ids) -> Any:
+                topics = []
+                for name in names:
+                    part = r.PartitionProduceData(index=0, records=(data or {}).get(name, batch(name)))
+                    named = {"name": name} if version < 13 else {"topic_id": ids[name][side]}
+                    topics.append(r.TopicProduceData(partition_data=[part], **named))
+                return r(acks=-1, timeout_ms=10_000, topic_data=topics, **more)
+
+            pair.both("Produce", version, request)
+
+    ask(missing[0], "last")
+    ask("other", missing[0], "last", data={"other": b""})
+    ask(missing[1], "last", missing[0], data={"last": b"", missing[1]: b""})
+    ask(*missing[:4])
+    ask(*missing)
+    transactional = batch("t", transactional=True)
+    ask(missing[0], missing[1], data={missing[0]: transactional, missing[1]: b"garbage" * 9}, transactional_id="x")
+    assert pair.errors("Produce") == {"INVALID_RECORD", "NONE", "UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
 def test_a_partition_counts_once(pair: Pair) -> None:
     """What is given for it last is appended, and topics without partitions are not in the reply."""
     topic(pair, "repeated")

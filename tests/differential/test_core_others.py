@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +261,33 @@ def test_the_quorum(pair: Pair, version: int) -> None:
         voter.replica_directory_id, answer.nodes = NO_UUID, []
         told.append(answer)
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("bytes_max", [-1, 0, 1 << 20])
+def test_a_fetch_of_fewer_than_no_bytes(pair: Pair, bytes_max: int) -> None:
+    """Kafka fails where it reads a segment; only the first partition is read with the request's own limit."""
+    name, r = f"nb-{bytes_max}", m.FetchRequest
+    ids = topic(pair, name, 2)
+    for partition in (0, 1):
+        produce(pair, name, ids, batch("a", "b"), partition=partition)
+    for size, offset, level in product((-1, 0, 1000), (0, 1, 2, 3), (0, 1)):
+        first = r.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size)
+        second = r.FetchPartition(partition=1, partition_max_bytes=1000)
+        for wanted in ([first], [first, second]):
+            topics = [r.FetchTopic(topic=name, partitions=wanted)]
+            pair.ask("Fetch", 12, r(topics=topics, min_bytes=0, max_bytes=bytes_max, isolation_level=level))
+    assert pair.errors("Fetch") == {"NONE", "OFFSET_OUT_OF_RANGE", "UNKNOWN_SERVER_ERROR"}
+
+
+@pytest.mark.parametrize("version", [13, 18])
+def test_a_fetch_of_partitions_behind_one_without_an_id(pair: Pair, version: int) -> None:
+    """Kafka fails where it compares the name of a topic with none: not where that comes last, and not of twins."""
+    r, other = m.FetchRequest, b"?" * 16
+    told = set()
+    for epoch, wanted in product((-1, 0), ([NO_UUID], [NO_UUID] * 2, [other, NO_UUID], [NO_UUID, other])):
+        topics = [r.FetchTopic(topic_id=one, partitions=[r.FetchPartition(partition_max_bytes=9)]) for one in wanted]
+        told.add(pair.ask("Fetch", version, r(topics=topics, session_epoch=epoch))[0].error_code)
+        two = [r.FetchPartition(partition=partition, partition_max_bytes=9) for partition in (0, 1)]
+        topics = [r.FetchTopic(topic_id=wanted[-1], partitions=two)]
+        told.add(pair.ask("Fetch", version, r(topics=topics, session_epoch=epoch))[0].error_code)
+    assert told == {0, -1}

@@ -272,6 +272,11 @@ def test_features_that_are_refused(pair: Pair) -> None:
     for version in versions("UpdateFeatures"):
         update(("share.version", 9, 1), ("no.such", -1, 1), ("transaction.version", -2, 1), version=version)
         update(("no.such", 0, 1), ("group.version", 9, 1), ("x", 5, 1), version=version)
+    features = "group.version", "share.version", "streams.version", "eligible.leader.replicas.version"
+    for metadata in (3, 7, 22, 23, 33):  # which the levels of other features need
+        for name in features:
+            for level in (0, 1):
+                update((name, level, 1), ("metadata.version", metadata, 1))
     assert pair.errors("UpdateFeatures") == {"INVALID_UPDATE_VERSION", "NONE"}
 
 

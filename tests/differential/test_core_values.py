@@ -176,3 +176,80 @@ def test_where_a_share_group_begins(pair: Pair) -> None:
     for value in ("LATEST", "Earliest", " latest ", "BY_DURATION:PT1H", "by_duration:pt1h", "by_duration:Pt1h", "none"):
         shown(pair, GROUP, "odd", "share.auto.offset.reset", value)
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_CONFIG"}
+
+
+@pytest.mark.parametrize(
+    "seconds", ["9223372036854775807", "9223372036854775808", "9" * 400], ids=["most", "more", "far-more"]
+)
+def test_a_share_group_begins_within_a_long_of_seconds(pair: Pair, seconds: str) -> None:
+    shown(pair, GROUP, "long", "share.auto.offset.reset", f"by_duration:PT{seconds}S")
+    shown(pair, GROUP, "long", "share.auto.offset.reset", f"by_duration:PT{seconds}H")
+
+
+def test_the_durations_with_which_a_share_group_may_begin(pair: Pair) -> None:
+    good = (
+        "P1DT2H3M4.5S",
+        "+P1D",
+        "P+1D",
+        "-PT-1S",
+        "PT1,5S",
+        "PT1.S",
+        "PT0.000000001S",
+        "PT-0S",
+        "P2DT-47H",
+        "-P-1DT1H",
+    )
+    bad = (
+        "",
+        "P",
+        "PT",
+        "P1DT",
+        "1D",
+        "P1H",
+        "PT1D",
+        "PT1M1H",
+        "PT.5S",
+        "PT0.0000000001S",
+        "PT-0.1S",
+        "P1DT-25H",
+        "-P1D",
+    )
+    odd = ("P\u0661D", "PT1S ", " PT1S", "PT1S\n", "P 1D", "P1WT1S", "P1D1H", "P--1D", "PT1.5M", "-P1D", "-P-1DT1H")
+    for value in (*good, *bad, *odd):
+        shown(pair, GROUP, "lasting", "share.auto.offset.reset", f"by_duration:{value}")
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_CONFIG"}
+
+
+REPLICAS = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize("how", [APPEND, SUBTRACT], ids=["append", "subtract"])
+def test_spaces_in_lists_that_change(pair: Pair, how: int) -> None:
+    """What is appended or taken away is compared with its spaces."""
+    topic(pair, "spaced")
+    for value in (" 2:2", "2:2 ", "1:1 , 2:2", " 1:1", "1:1", "3:3,\t4:4", " "):
+        alter(pair, TOPIC, "spaced", (REPLICAS, SET, "1:1, 2:2 ,3:3"), keeps=True)
+        for _ in range(2):
+            alter(pair, TOPIC, "spaced", (REPLICAS, how, value), keeps=True)
+            pair.agree("DescribeConfigs", 4, describe("spaced", keys=[REPLICAS]))
+    for kept in (None, "compact, delete", " delete"):
+        if kept is not None:
+            alter(pair, BROKER, "", ("log.cleanup.policy", SET, kept), keeps=True)
+            pair.agree("DescribeConfigs", 4, describe("1", kind=BROKER, keys=["log.cleanup.policy"]))
+        for value in (" delete", "delete ", "delete", "compact, delete", " "):
+            alter(pair, BROKER, "", ("log.cleanup.policy", how, value))
+            alter(pair, BROKER, "1", ("log.cleanup.policy", how, value))
+    alter(pair, BROKER, "", ("log.cleanup.policy", DELETE, None), keeps=True)
+
+
+def test_a_list_grows_until_a_string_of_old_requests_is_too_short(pair: Pair) -> None:
+    topic(pair, "long-list")
+    alter(pair, TOPIC, "long-list", (REPLICAS, SET, ",".join(["1:1"] * 8191)), keeps=True)
+    for value in ("2:2", "2:22", "22:22", "2:2,3:3"):
+        alter(pair, TOPIC, "long-list", (REPLICAS, APPEND, value))
+    alter(pair, TOPIC, "long-list", (REPLICAS, APPEND, "2:2"), keeps=True)
+    pair.agree("DescribeConfigs", 1, describe("long-list", keys=[REPLICAS]))
+    alter(pair, TOPIC, "long-list", (REPLICAS, APPEND, "2:2"))
+    alter(pair, TOPIC, "long-list", (REPLICAS, APPEND, "3:3"))
+    alter(pair, TOPIC, "long-list", (REPLICAS, SUBTRACT, "1:1"))
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_CONFIG"}

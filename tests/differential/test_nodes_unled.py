@@ -38,6 +38,13 @@ def without_eligible(story: Story) -> Iterator[Story]:
     eligible_replicas(story, 1)
 
 
+@pytest.fixture
+def switched_on(story: Story) -> Iterator[Story]:
+    """The test may switch them off."""
+    yield story
+    eligible_replicas(story, 1)
+
+
 @pytest.mark.parametrize("unclean", ["true", "false"])
 def test_a_move_that_is_cancelled_when_the_old_replica_is_gone(story: Story, unclean: str) -> None:
     """If records may be lost, the old replica is in sync again, and leads as soon as its node is there. If they may
@@ -101,3 +108,25 @@ def test_without_eligible_replicas_the_last_one_stays_in_sync(without_eligible: 
     story.happens("start", 1)
     found.append(story.state("only"))  # who leads the other one depends on who is in sync first
     assert [(leader, isr) for leader, _, isr, *_ in found] == [(-1, [1]), (-1, [1]), (1, [1])]
+
+
+def test_replicas_that_were_eligible_lead_after_eligible_replicas_were_switched_off(switched_on: Story) -> None:
+    """With the next change of the partition none is eligible any more."""
+    story = switched_on
+    story.topic("unled", [1, 2], min_insync_replicas="2")
+    story.topic("led", [1, 2], min_insync_replicas="2")
+    story.happens("stop", 2)
+    story.knows("unled", "led")
+    story.happens("stop", 1)
+    found = [story.state("unled")]
+    eligible_replicas(story, 0)
+    found.append(story.state("unled"))
+    story.happens("start", 2)
+    found.append(story.state("unled"))
+    story.happens("start", 1)
+    story.knows("unled", "led")
+    assert [(leader, isr, eligible) for leader, _, isr, eligible, *_ in found] == [
+        (-1, [], [1, 2]),
+        (-1, [], [1, 2]),
+        (2, [2], []),
+    ]

@@ -193,7 +193,15 @@ def test_owners(users: Users) -> None:
     create(alice, owner="bob")
     create(alice, owner="alice")
     create(admin, owner="bob")
-    for kind, name in ((None, "bob"), ("Group", "g"), ("User", ""), ("User", None), (None, None), ("", "alice")):
+    for kind, name in (
+        (None, "bob"),
+        ("Group", "g"),
+        ("User", ""),
+        ("User", None),
+        (None, None),
+        ("", "alice"),
+        ("A:b", "c"),
+    ):
         renewers = [C.CreatableRenewers(principal_type="User", principal_name="admin")]  # who removes it
         asked = C(owner_principal_type=kind, owner_principal_name=name, renewers=renewers)
         admin.ask("CreateDelegationToken", 3, asked)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ottla.coordinator.hashing import partition_for
 from ottla.protocol import messages as m
+from ottla.protocol import records
+from ottla.protocol.schema import NO_UUID
 
 from ..support.differential import Pair, own_brokers
+from ..support.stories.core import fetch_request
 from ..support.stories.groups import first_beat, group_topic
 from ..support.stories.topics import topic, versions
 from ..support.stories.transactions import (
@@ -20,6 +24,7 @@ from ..support.stories.transactions import (
     initialized,
     offsets_added,
 )
+from ..support.transcripts import Asks
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +90,31 @@ def offsets_watched(pair: Pair, group: str, name: str) -> None:
         pair.ask(
             "OffsetFetch", 8, f(groups=[f.OffsetFetchRequestGroup(group_id=group, topics=None)], require_stable=stable)
         )
+
+
+def sequences(wire: Asks, group: str) -> set[tuple[int, bool]]:
+    """The sequences at which batches of a group's partition begin, and whether a producer wrote them."""
+    r, name = m.MetadataRequest, "__consumer_offsets"
+    (found,) = wire.ask("Metadata", 9, r(topics=[r.MetadataRequestTopic(name=name)])).topics
+    partition = partition_for(group, len(found.partitions))
+    reply = wire.ask("Fetch", 11, fetch_request(11, name, NO_UUID, 0, partition=partition))
+    data = bytes(reply.responses[0].partitions[0].records)
+    headers = [at.header for at in records.batches(data)]
+    return {(one.base_sequence, one.producer_id >= 0) for one in headers if not one.is_control}
+
+
+def test_batches_of_offsets_have_sequence_0(pair: Pair) -> None:
+    topic(pair, "txn-sequence")
+    writer = initialized(pair, "txn-sequence")
+    offsets_added(pair, 3, writer, "txn-sequence")
+    offsets_committed(pair, 4, writer, "txn-sequence", "txn-sequence", 5)
+    r = m.OffsetCommitRequest
+    part = r.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    named = r.OffsetCommitRequestTopic(name="txn-sequence", partitions=[part])
+    pair.ask("OffsetCommit", 8, r(group_id="txn-sequence", topics=[named]))
+    for wire in pair.wires:
+        assert sequences(wire, "txn-sequence") == {(0, True), (0, False)}
+    ended(pair, 3, writer, ABORTED)
 
 
 @pytest.mark.parametrize("version", versions("TxnOffsetCommit"))

@@ -6,8 +6,10 @@ An episode has topics, groups and transactional ids of its own, and requests of 
 that mostly does its work as it should (`CLIENTS`), or those of several members of one group at once
 (`chance_classic.py`). It ends where the brokers cannot be compared any more, because one has taken what the other has
 refused. Not every difference is one of ottla's: some of Kafka's requests are late while a topic or a coordinator is
-new, some get no reply at all, and lists may have the order of random ids, as has the table in which a classic group
-finds another leader.
+new, some get no reply at all (an AddPartitionsToTxn without transactions, an AlterConfigs that names a resource twice,
+of which those of all unknown types are one), and lists may have the order of random ids, as has the table in which a
+classic group finds another leader. Which member of a share group gets which partition of a topic follows from random
+ids, too, and whether a ShareFetch that hardly waits names the error of a state from how fast that is read.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ottla.protocol import messages as m
 
 from ottla.testing import Broker
 
-from ..support.at_once import AT_ONCE
+from ..support.at_once import AT_ONCE, SHORTEST
 from ..support.differential import (
     WITHOUT_RETENTION,
     await_coordinators,
@@ -37,8 +39,10 @@ from ..support.poll import until
 from ..support.wire import Closed, Wire
 from .chance_classic import Crowd
 from .chance_clients import Client, Producers, Readers
+from .chance_expiring import Brief, Locked, Patterns
 from .chance_members import Members, Queue
 from .chance_offsets import Consumed
+from .chance_regrown import Regrown
 from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
 from .chance_shares import Leased
 from .chance_stage import Heard, Sockets, Stage, play
@@ -56,6 +60,10 @@ CLIENTS: Final[dict[str, type[Client]]] = {
     "offsets": Consumed,
     "changed": Changed,
     "leased": Leased,
+    "regrown": Regrown,
+    "locked": Locked,
+    "brief": Brief,
+    "patterns": Patterns,
 }
 CROWD: Final = "crowd"
 STEPS: Final = 30
@@ -66,6 +74,7 @@ MARKERS_MS: Final = 60_000  # between the end of a transaction at one broker and
 BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
 BEHIND: Final = frozenset(("COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"))  # which pass
 FINAL_EPOCH: Final = -1
+INITIALIZED_SECONDS: Final = 0.05  # until Kafka's share-partitions of a new subscription are
 RELEASE_SECONDS: Final = 0.4  # until Kafka has released what a session held, and its coordinators know of topics
 READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
 MAY_DIFFER: Final = frozenset(
@@ -81,7 +90,7 @@ PLUGIN: Final = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlug
 SETTINGS: Final[dict[str, object]] = {
     **{key: value for key, value in AT_ONCE.items() if not key.startswith("ottla.")},
     "auto.create.topics.enable": "false",
-    "group.min.session.timeout.ms": 1000,
+    **SHORTEST,
     "group.streams.topology.description.plugin.class": PLUGIN,
 }
 
@@ -156,7 +165,7 @@ class Comparison:
         self.is_told = is_told
         self.replies = 0
         self.counts: Counter[tuple[str, ...]] = Counter()
-        self.ends: Counter[str] = Counter()  # of crowds
+        self.ends: Counter[str] = Counter()  # of crowds, and of clients that were too slow
 
     def unlike(self, name: str, sides: tuple[Side, Side], mine: Any, other: Any) -> list[tuple[str, Any, Any]]:
         """Returns where two replies differ by more than ids, moments and the order of lists."""
@@ -224,6 +233,8 @@ def episode(seed: int, family: str, servers: tuple[str, str], comparison: Compar
         if not _can_be_said(api.name, version, requests[0]):
             continue
         _, differs = _compared(f"{seed} {family} {step}", api.name, version, sides, requests, comparison)
+        if api.name == "ShareGroupHeartbeat":
+            time.sleep(INITIALIZED_SECONDS)
         if differs and family not in ADMINISTRATION and not api.name.startswith(READS):
             break  # what follows would differ, too
     for side in sides:
@@ -242,8 +253,17 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
     ]
     for side, client in zip(sides, clients, strict=True):
         client.ready(side.ask)
+    began_s = time.monotonic()
     for step in range(CLIENT_STEPS):
         asked = [client.next() for client in clients]
+        if clients[0].pause_s:
+            time.sleep(clients[0].pause_s)
+            began_s = time.monotonic()
+            for client in clients:
+                client.pause_s = 0.0
+        elif 0 < clients[0].burst_s < time.monotonic() - began_s:
+            comparison.ends["too late"] += 1
+            break
         for side, client in zip(sides, clients, strict=True):
             if client.expiring:
                 side.await_end(client.expiring, "Ongoing")
@@ -360,7 +380,7 @@ def main() -> None:
                 else:
                     (work if family in CLIENTS else episode)(seed + number, family, servers, comparison)
     if comparison.ends:
-        print("crowds:", ", ".join(f"{count} {end}" for end, count in comparison.ends.most_common()))
+        print("ends:", ", ".join(f"{count} {end}" for end, count in comparison.ends.most_common()))
     print(f"{comparison.replies} replies; places that differed:")
     for place, count in comparison.counts.most_common():
         print(f"{count:6d}  {'  '.join(place)}")

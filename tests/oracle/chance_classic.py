@@ -18,6 +18,8 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from .chance_clients import configured
+
 LONG_MS: Final = 60_000
 HASTY_MS: Final = 2000  # of a rebalance
 SESSION_MS: Final = 1500  # which is not over at the same time
@@ -77,6 +79,7 @@ class Crowd:
         self.kind = chance.choice(("consumer", "consumer", "consumer", "connect"))
         self.is_mixed = self.kind == "consumer" and chance.random() < 0.5
         self.is_hasty = chance.random() < 0.25
+        self.is_configured = not (self.is_mixed and self.is_hasty)
         self.until_pause = chance.randint(*PAUSES)
         count = chance.randint(2, 4)
         self.ones = {name: self.made(name) for name in [f"m{n}" for n in range(1, count + 1)]}
@@ -107,6 +110,9 @@ class Crowd:
     # who asks what
 
     def next(self) -> Act:
+        if not self.is_configured:
+            self.is_configured, self.until_pause = True, 1
+            return self.configure()
         if self.is_hasty:
             self.until_pause -= 1
             if self.until_pause == 0:
@@ -271,8 +277,14 @@ class Crowd:
             setattr(request, name, value)
         return self.asks(one, "ConsumerGroupHeartbeat", 1, request)
 
+    def configure(self) -> Act:
+        """The sessions of KIP-848's members are as short as those of others."""
+        pairs = {"consumer.session.timeout.ms": str(SESSION_MS), "consumer.heartbeat.interval.ms": "500"}
+        return Act("", *configured(self.group, pairs))
+
     def modern_join(self, one: One) -> Act:
-        more = {"rebalance_timeout_ms": LONG_MS, "topic_partitions": [], "server_assignor": "range"}
+        timeout_ms = HASTY_MS if self.is_hasty else LONG_MS
+        more = {"rebalance_timeout_ms": timeout_ms, "topic_partitions": [], "server_assignor": "range"}
         return self.modern(one, 0, subscribed_topic_names=one.topics, **more)
 
     def modern_beat(self, one: One) -> Act:

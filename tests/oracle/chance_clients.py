@@ -21,6 +21,14 @@ IDS_SINCE: Final = 13  # versions of Produce and of Fetch
 CODECS: Final = (0, 0, 0, 1, 2, 3, 4)
 
 
+def configured(group: str, pairs: dict[str, str]) -> Asked:
+    """A group gets its configuration."""
+    r = m.IncrementalAlterConfigsRequest
+    changes = [r.AlterableConfig(name=k, config_operation=0, value=v) for k, v in pairs.items()]
+    resource = r.AlterConfigsResource(resource_type=32, resource_name=group, configs=changes)
+    return "IncrementalAlterConfigs", 1, r(resources=[resource])
+
+
 class Client(ABC):
     """`topics`: the ids of the episode's topics, `t…` with two partitions and `u…` with one; `at_ms`: of records."""
 
@@ -30,6 +38,8 @@ class Client(ABC):
         self.ends: dict[tuple[str, int], int] = {}  # where this client takes the logs to end
         self.awaited: dict[str, int] = {}  # topics that change, and how many partitions they will have; -1: any number
         self.expiring = ""  # the transactional id whose transaction runs out before the next request
+        self.pause_s = 0.0  # which pass before the next request
+        self.burst_s = 0.0  # in which it must have asked all between two pauses, if there is such a time
 
     @property
     @abstractmethod

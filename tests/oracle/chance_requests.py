@@ -249,11 +249,16 @@ def _key(one: Any) -> Any:
     return repr([getattr(one, name) for name in names if getattr(one, name) not in (None, bytes(16))][:1])
 
 
+def _by_name(items: list[Any]) -> list[Any]:
+    named = all(isinstance(getattr(one, "name", None), str) for one in items)
+    return sorted(items, key=lambda one: str(one.name)) if named else items
+
+
 def learn(known: tuple[Known, Known], mine: Any, other: Any) -> None:
-    """Notes the ids that two replies have at the same places."""
+    """Notes the ids that two replies have at the same places, and where these have names, with the same name."""
     if isinstance(mine, list) and isinstance(other, list):
         if len(mine) == len(other):
-            for one, another in zip(mine, other, strict=True):
+            for one, another in zip(_by_name(mine), _by_name(other), strict=True):
                 learn(known, one, another)
         return
     if type(mine) is not type(other) or not hasattr(mine, "unknown_tags"):

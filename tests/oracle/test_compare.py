@@ -23,7 +23,7 @@ from .kafka import Kafka, program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
-    "group.initial.rebalance.delay.ms": 100,
+    "group.initial.rebalance.delay.ms": 500,  # in which members that begin at once all join, on both brokers
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,

@@ -24,6 +24,7 @@ from ottla.storage.files import OsFiles
 from ottla.adopt_command import adopt
 from ottla.adoption import zookeeper
 from ottla.adoption.catalog import from_zookeeper
+from ottla.adoption.findings import MARKER
 from ottla.adoption.plan import Given
 from ottla.adoption.work import Order, continued, prepared
 from ottla.testing import Broker
@@ -32,6 +33,8 @@ from ..support.old_directories import DumpedNodes, OldDirectories, committed, re
 from ..support.poll import until
 from ..support.sources import ROOT
 from ..support.wire import Wire
+
+pytestmark = pytest.mark.long
 
 Open = Callable[[str], OldDirectories]
 RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper_entities.json").read_text())
@@ -391,6 +394,18 @@ def test_a_crash_at_any_step_loses_nothing(place: str, old: Open, tmp_path: Path
             break
     assert 10 < step < 199, "every step was met"
     assert [contents(one) for one in sources] == before
+
+
+def test_a_run_that_only_finishes_says_so_in_the_form_that_was_asked_for(old: Open, tmp_path: Path) -> None:
+    command = (old("0.10.2.2").data("clean"), "--to", tmp_path / "data", "--yes")
+    assert run(*command).exit_code == 0
+    shown = []
+    for as_json in ((), ("--json",)):
+        (tmp_path / "data" / MARKER).mkdir()  # a crash before the last step
+        shown.append(run(*command, *as_json).output)
+    words, view = shown
+    assert words == f"finished what was begun in {tmp_path / 'data'}: it had only to be put in place\n"
+    assert json.loads(view) == {"made": True, "finished": [str(tmp_path / "data")]}
 
 
 @pytest.mark.parametrize("key", ["password.encoder.secret", "password.encoder.old.secret"])

@@ -55,6 +55,7 @@ def test_what_members_commit_at_the_same_time_is_one_batch(broker: Broker, wire:
     for member in members:
         member.ask("ListGroups", 4, m.ListGroupsRequest())  # they are known to the broker
     os.kill(broker.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, broker.pid, os.WSTOPPED | os.WNOWAIT)  # until then it may still find some of the requests
     try:
         for n, member in enumerate(members):
             member.say("OffsetCommit", 8, request(n))

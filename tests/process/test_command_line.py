@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,14 @@ from ottla.broker.config import sources
 from ottla.protocol import messages as m
 
 from ottla.cli import main
+from ottla.lab_cluster import Cluster
 from ottla.testing import Broker, BrokerFailed
 
+from ..lanes import NOT_SLOW
 from ..support.ask import batch, create, fetch, produce
 from ..support.wire import Wire
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -123,6 +129,69 @@ def test_configuration_comes_from_a_file_variables_and_arguments(tmp_path: Path)
 def test_a_broker_that_cannot_start_says_so_to_the_test() -> None:
     with pytest.raises(BrokerFailed, match="exit code 2"):
         Broker({"num.partitions": "many"}).start()
+
+
+def test_a_broker_that_runs_is_not_started_again(tmp_path: Path) -> None:
+    """The second process could not listen, and nothing would end the first one."""
+    with Broker(directory=tmp_path) as broker:
+        first = broker.pid
+        with pytest.raises(RuntimeError, match="is running already"):
+            broker.start()
+        assert broker.running
+        assert broker.pid == first
+        os.kill(first, signal.SIGKILL)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        broker.start()  # one that has ended by itself may begin again
+        assert broker.pid != first
+
+
+def test_a_broker_that_starts_again_listens_where_it_did(tmp_path: Path) -> None:
+    """Not at the address that it advertises, which may be another machine's."""
+    settings: dict[str, object] = {
+        "listeners": "PLAINTEXT://0.0.0.0:0",
+        "advertised.listeners": "PLAINTEXT://kafka.invalid:0",
+    }
+    with Broker(settings, directory=tmp_path) as broker:
+        address = broker.bootstrap_servers
+        broker.stop()
+        broker.start()
+        assert broker.bootstrap_servers == address
+        port = int(address.removeprefix("kafka.invalid:"))
+        socket.create_connection(("127.0.0.2", port), timeout=10).close()
+
+
+def test_nodes_that_start_again_listen_where_they_did(tmp_path: Path) -> None:
+    with Cluster(nodes=3, directory=tmp_path) as cluster:
+        servers = cluster.bootstrap_servers
+        cluster.stop()
+        cluster.start()
+        assert cluster.bootstrap_servers == servers
+
+
+def test_a_broker_listens_at_an_address_of_ipv6(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"the machine has no ::1: {error}")
+    with Broker({"listeners": "PLAINTEXT://[::1]:0"}, directory=tmp_path) as broker:
+        address = broker.bootstrap_servers
+        assert address.startswith("[::1]:")
+        broker.stop()
+        broker.start()
+        assert broker.bootstrap_servers == address
+        assert CliRunner().invoke(main, ["ready", "-b", address]).exit_code == 0
+        (node,) = broker.lab.get("nodes")["nodes"]
+        assert node["listeners"] == [f"PLAINTEXT://{address}"]
+
+
+def test_a_broker_that_cannot_start_leaves_nothing_open_and_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = len(os.listdir("/dev/fd"))
+    with pytest.raises(BrokerFailed, match="exit code 2"), Broker({"num.partitions": "many"}):
+        pass
+    assert (list(tmp_path.iterdir()), len(os.listdir("/dev/fd"))) == ([], before)
 
 
 def run_cli(*arguments: str) -> str:
@@ -253,7 +322,7 @@ def test_the_quick_tests_hold_on_stock_asyncio(monkeypatch: pytest.MonkeyPatch) 
         "-p",
         "no:cacheprovider",
         "-m",
-        "not slow and not oracle and not go and not node",
+        NOT_SLOW,
     ]
     done = subprocess.run(
         [*command, "tests/process", *(f"--ignore=tests/process/test_{name}.py" for name in OF_DIRECTORIES)],

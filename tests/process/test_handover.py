@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import javaproperties
 import pytest
 from ottla.protocol import messages as m
 from ottla.storage.checkpoints import decode_offsets, decode_properties
@@ -21,6 +22,8 @@ from ottla.testing import Broker
 from ..support.ask import create, fetch, produce
 from ..support.poll import until
 from ..support.wire import Wire
+
+pytestmark = pytest.mark.long
 
 PARTITIONS = 6
 AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -153,6 +156,25 @@ def test_the_configuration_goes_into_the_nodes_properties(filled: Path, tmp_path
     assert first["advertised.listeners"] == f"PLAINTEXT://a:{port}"
     assert second["advertised.listeners"] == f"PLAINTEXT://b:{port}", "another host, the same port"
     assert first["controller.quorum.bootstrap.servers"] == "a:9093,b:9093"
+
+
+def test_java_reads_the_nodes_properties_as_they_are_meant(filled: Path, tmp_path: Path) -> None:
+    """It takes their bytes for Latin-1, and blanks before a value for none of it."""
+    given, out = tmp_path / "ottla.properties", tmp_path / "größe 😀"
+    given.write_text(r"super.users=\ User:J\u00fcrgen\\,O=x")
+    assert run("handover", filled, "--to", out, "-c", given, "--host", "a").returncode == 0
+    with (out / "node-1" / "server.properties").open("rb") as file:
+        read = javaproperties.load(file)
+    assert read["log.dirs"] == str(out / "node-1" / "data")
+    assert read["super.users"] == " User:Jürgen\\,O=x"
+
+
+def test_addresses_of_ipv6_are_in_brackets(filled: Path, tmp_path: Path) -> None:
+    made = run("handover", filled, "--to", tmp_path / "kafka", "--host", "::1", "--json")
+    (node,) = json.loads(made.stdout)["nodes"]
+    written = decode_properties((tmp_path / "kafka" / "node-1" / "server.properties").read_bytes())
+    assert ",".join(node["listeners"]) == written["advertised.listeners"]
+    assert node["controller"] == written["controller.quorum.bootstrap.servers"] == "[::1]:9093"
 
 
 def test_each_replica_has_the_log_up_to_its_own_end(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_level_decides_what_its_logger_and_those_below_it_write() -> None:
         )
 
 
+@pytest.mark.long
 def test_the_request_logger_writes_requests_and_replies_while_it_is_at_debug() -> None:
     with Broker(lab=False) as broker, Wire(broker.bootstrap_servers, client_id="shop") as wire:
         set_level(wire, REQUESTS, "DEBUG")

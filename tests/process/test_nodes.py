@@ -16,6 +16,8 @@ from ottla.testing import Broker
 from ..support.ports import free_ports
 from ..support.wire import Closed, Wire
 
+pytestmark = pytest.mark.long
+
 SMALL = {"offsets.topic.num.partitions": 3, "broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ..lanes import NOT_SLOW
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = Path(__file__).with_name("wheel_check.py")
@@ -24,9 +26,6 @@ def test_a_broker_is_there(ottla_broker, ottla_topic):
     socket.create_connection((host, int(port))).close()
     assert ottla_topic.startswith("topic-")
 """
-
-
-QUICK = ("-m", "not slow and not oracle and not go and not node")
 
 
 def ran(*command: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
@@ -83,7 +82,7 @@ def test_a_compiled_wheel_runs(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("transcripts", "node_modules"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     chosen = [f"tests/{name}" for name in BY_COMPILED_MODULES]
-    said = ran(sys.executable, "-m", "pytest", "-n0", *QUICK, *chosen, cwd=tmp_path, env=environment)
+    said = ran(sys.executable, "-m", "pytest", "-n0", "-m", NOT_SLOW, *chosen, cwd=tmp_path, env=environment)
     assert "ottla: compiled" in said
 
 

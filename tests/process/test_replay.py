@@ -92,6 +92,10 @@ def test_what_cannot_be_replayed_is_said(trace: Path, tmp_path: Path) -> None:
     assert replay(trace, "nonsense").exit_code == 2
     (tmp_path / "x").write_text("[]\n")
     assert replay(tmp_path / "x", "127.0.0.1:1").exit_code == 2
+    (tmp_path / "y").touch()
+    (tmp_path / "y.1").mkdir()  # in place of the file before it
+    unread = replay(tmp_path / "y", "127.0.0.1:1")
+    assert (unread.exit_code, "y.1: Is a directory" in unread.stderr) == (2, True)
     lines = [json.loads(line) for line in trace.read_text().splitlines()]
     without = tmp_path / "without.jsonl"
     without.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "raw"}) + "\n" for one in lines))

@@ -55,6 +55,7 @@ def broker(listeners: Listeners) -> Iterator[Broker]:
         yield running
 
 
+@pytest.mark.long
 def test_clients_in_python_are_served(broker: Broker, listeners: Listeners, folder: Path) -> None:
     confluent = confluent_kafka.Producer({"bootstrap.servers": listeners.at("NEEDED"), **librdkafka(folder)})
     confluent.produce("t", b"confluent")

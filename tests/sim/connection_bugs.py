@@ -38,7 +38,7 @@ BUGS: tuple[Bug, ...] = (
     (Connection, "_next", "if self.peer.throttle_ms:", "if False:"),
     (Connection, "_keep_rest", "if self._busy and left", "if left"),
     (Connection, "close", "self._write_replies()", "pass"),
-    (Sending, "_read_records", "records.release()", "pass"),
+    (Sending, "_passed", "records.release()", "pass"),
     (_Intercepted, "_encoded", "if waits is not None and await self._waited(waits, size) is CLOSE:", "if False:"),
     (_Intercepted, "_steps", "self._times.parked -= 1", "pass"),
     (_Intercepted, "_steps", "self._outgoing.forget()", "pass"),

@@ -18,7 +18,7 @@ FOUND = (950, 1142, 2023, 3114, 10033, 10187, 10583, 10912, 13448)
 # a topic of the same name, a cancelled reassignment, a replica added behind a cut, a leader that hears of its election.
 FOUND_WITH_SIDES = (10974, 3014, 5574, 8046, 8784, 10588, 12991, 14843, 19018)
 
-pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.long]
 
 
 @pytest.mark.parametrize("of", in_turn(spans(0, 1000, quick=10, each=25)))

@@ -9,7 +9,7 @@ from ..support.seeds import in_turn, spans
 from . import connections
 from .connection_bugs import BUGS
 
-pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.long]
 
 
 @pytest.mark.parametrize("of", in_turn(spans(0, 1000, quick=30, each=25)))

@@ -9,6 +9,7 @@ from ..support.seeds import all_slow, in_turn, spans
 from . import damage as sim_damage
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", in_turn([*spans(30_000, 50, quick=6, each=25), *all_slow(0, 300, each=25)]))
 def test_damaged_directories_lose_nothing_in_silence(seeds: range) -> None:
     for seed in seeds:

@@ -13,6 +13,8 @@ from ..support.seeds import spans
 from . import indexes as sim_indexes
 from .indexes import DIRECTORY, KINDS, clone, filled, open_log, said, write
 
+pytestmark = pytest.mark.long
+
 DAMAGES = [(kind, damage) for kind in KINDS for damage in ("cut", "longer", "noise")]
 DAMAGES += [
     (kind, damage) for kind in KINDS for damage in ("empty", "gone") if kind != ".txnindex"

@@ -11,6 +11,7 @@ from . import security as sim_security
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", in_turn(spans(0, 300, quick=5, each=25)))
 def test_histories_hold(seeds: range) -> None:
     for seed in seeds:

@@ -10,6 +10,7 @@ from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher
 from ottla.broker.net.listening import IdlePoll, SharedBuffer
 from ottla.broker.net.sasl_gate import SaslGate
+from ottla.broker.net.sending import Pipe
 from ottla.broker.peer import SecurityProtocol
 from ottla.broker.unsupported_version import is_of_version_0
 from ottla.protocol import codec, headers
@@ -137,6 +138,7 @@ class ConnectedWorld(World):
     def __init__(self, files: MemFiles | None = None, seed: int = 0, /, **settings: str) -> None:
         super().__init__(files, seed, **settings)
         self.shared = SharedBuffer()
+        self.pipe = Pipe()
         self.poll = IdlePoll(VirtualMachine(), 0)
 
     def connect(

@@ -137,9 +137,19 @@ class Pair:
         return self.heard.get(name, set())
 
     def say(self, name: str, version: int, make: Callable[[int], Any]) -> None:
-        """Sends to both what `make` makes for ours (0) and theirs (1); the replies are compared by `hear`."""
+        """Sends to both what `make` makes for ours (0) and theirs (1); the replies are compared by `hear`. What is
+        sent to ours afterwards, on any connection, comes after it.
+        """
         self.ours.say(name, version, make(0))
+        self._wait_until_ours_has_read()
         self.theirs.say(name, version, make(1))
+
+    def _wait_until_ours_has_read(self) -> None:
+        """A broker that finds requests on several connections at once need not read them in the order of their
+        coming. It reads a new connection after all that it found when it accepted it.
+        """
+        with Wire(self.addresses[0]) as later:
+            later.ask("ApiVersions", 0, m.ApiVersionsRequest())
 
     def hear(self, name: str, version: int) -> tuple[Any, Any]:
         mine, other = self.ours.reply(name, version), self.theirs.reply(name, version)

@@ -104,6 +104,9 @@ class AtNode(Pair):
     def _dial_ours(self) -> Asks:
         return WorldWire(self.story.world, self.node)
 
+    def _wait_until_ours_has_read(self) -> None:
+        """A node of a world reads what it is sent at once."""
+
     def until(self, name: str, version: int, message: Any, done: Callable[[Any], bool]) -> None:
         """Asks each until `done` says so of its reply. The last replies are compared."""
         self.awaited(name, version, message, done)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.lab.faults.matching import Matcher, topic_names
-from ottla.broker.lab.seam import Asked, Exchange, Interceptor
+from ottla.broker.lab.seam import Asked, AskedApi, Exchange, Interceptor, Test
 from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
 from ottla.broker.repeated import DECODE
 from ottla.protocol.errors import ApiError, Errors
@@ -79,7 +79,10 @@ class Refusing(Interceptor):
         self._partition = partition
         self.asked = self.struck = 0
 
-    def concerns(self, context: Asked, request: Struct) -> bool:
+    def test_of(self, api: AskedApi) -> Test:
+        return self._test
+
+    def _test(self, context: Asked, request: Struct) -> bool:
         self.asked += 1
         return self._partition in _partitions(request)
 

@@ -73,7 +73,7 @@ def _group(page: Driver, take: Callable[[str], None]) -> None:
     page.open("/b/0/group?name=billing")
     page.cell("Members", "billing-3", 4, "waits for partitions")
     page.sees("billing-3 became a member", 'section[aria-label="Timeline"]')
-    page.finds(".chart svg path")
+    page.finds('[aria-label="Who had what"] svg path[stroke-width="9"]')
     page.chrome.set_window_size(WIDTH, TALL)
     take("group")
     page.chrome.set_window_size(WIDTH, HEIGHT)

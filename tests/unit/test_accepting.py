@@ -13,6 +13,7 @@ import uvloop
 from ottla.broker.apis import apis
 from ottla.broker.config import sources
 from ottla.broker.net.accepting import BURST, Acceptor
+from ottla.broker.net.listeners import PortTaken
 from ottla.broker.net.server import Server
 
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
@@ -26,7 +27,7 @@ async def listening(tmp_path: Path) -> AsyncIterator[tuple[Server, tuple[str, in
     server = Server(sources.build(sources.from_arguments(settings)), apis())
     await server.listeners.bind()
     await server.listeners.serve()
-    (found,) = (one for servers in server.listeners._open.values() for each in servers for one in each.sockets)
+    (found,) = (one for servers in server.listeners._open.values() for each, _ in servers for one in each.sockets)
     yield server, found.getsockname()
     for connection in list(server.connections):
         connection.drop()
@@ -53,6 +54,56 @@ async def connect_at_once(tmp_path: Path, count: int) -> int:
                 one.close()
 
 
+async def serve_beside_another(tmp_path: Path) -> None:
+    """Starts to serve at an address where another socket has begun to listen since it was bound."""
+    settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={tmp_path}"]
+    server = Server(sources.build(sources.from_arguments(settings)), apis())
+    await server.listeners.bind()
+    (((bound, _),),) = server.listeners._open.values()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(bound.sockets[0].getsockname())
+        other.listen()
+        try:
+            await server.listeners.serve()
+        finally:
+            server.listeners.close_all()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_broker_does_not_serve_at_an_address_where_another_has_begun_to_listen(loop: object, tmp_path: Path) -> None:
+    with (
+        asyncio.Runner(loop_factory=loop) as runner,  # type: ignore[arg-type]
+        pytest.raises(PortTaken, match=r"PLAINTEXT://127.0.0.1:.*[Aa]ddress already in use"),
+    ):
+        runner.run(serve_beside_another(tmp_path))
+
+
+@pytest.mark.parametrize("named", [[], ["controller.listener.names=controller"], ["controller.listener.names=OTHER"]])
+def test_only_the_listeners_of_clients_are_served(named: list[str], tmp_path: Path) -> None:
+    """Kafka's own files have a listener CONTROLLER; a file that does not say so means it as well."""
+    listeners = "listeners=SECOND://127.0.0.1:0,CONTROLLER://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"
+    protocols = "listener.security.protocol.map=SECOND:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+
+    async def served() -> list[str]:
+        server = Server(
+            sources.build(sources.from_arguments([listeners, protocols, f"log.dirs={tmp_path}", *named])), apis()
+        )
+        await server.listeners.bind()
+        try:
+            await server.listeners.serve()
+            return [one.name for servers in server.listeners._open.values() for _, one in servers]
+        finally:
+            server.listeners.close_all()
+
+    expected = (
+        ["SECOND", "PLAINTEXT"]
+        if named != ["controller.listener.names=OTHER"]
+        else ["SECOND", "CONTROLLER", "PLAINTEXT"]
+    )
+    assert asyncio.run(served()) == expected
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_clients_that_connect_together_wait_for_a_few_turns(loop: object, tmp_path: Path) -> None:
     with asyncio.Runner(loop_factory=loop) as runner:  # type: ignore[arg-type]
@@ -66,7 +117,7 @@ def test_one_turn_accepts_a_bounded_number(tmp_path: Path) -> None:
     async def accepted_in_one_call() -> int:
         async with listening(tmp_path) as (server, address):
             acceptor = Acceptor(asyncio.get_running_loop(), asyncio.Protocol)
-            acceptor.serves(next(each for servers in server.listeners._open.values() for each in servers))
+            acceptor.serves(next(each for servers in server.listeners._open.values() for each, _ in servers))
             clients = [socket.create_connection(address) for _ in range(2 * BURST)]
             acceptor._accept_others()
             for one in clients:
@@ -80,7 +131,7 @@ def test_one_turn_accepts_a_bounded_number(tmp_path: Path) -> None:
 def test_nothing_is_accepted_for_a_server_that_has_closed(tmp_path: Path) -> None:
     async def accepted() -> int:
         async with listening(tmp_path) as (server, address):
-            (mine,) = (each for servers in server.listeners._open.values() for each in servers)
+            (mine,) = (each for servers in server.listeners._open.values() for each, _ in servers)
             acceptor = Acceptor(asyncio.get_running_loop(), asyncio.Protocol)
             acceptor.serves(mine)
             client = socket.create_connection(address)
@@ -96,7 +147,7 @@ def test_nothing_is_accepted_for_a_server_that_has_closed(tmp_path: Path) -> Non
 def test_what_was_accepted_before_the_server_closed_gets_no_connection(tmp_path: Path) -> None:
     async def made() -> tuple[int, bytes]:
         async with listening(tmp_path) as (server, address):
-            (mine,) = (each for servers in server.listeners._open.values() for each in servers)
+            (mine,) = (each for servers in server.listeners._open.values() for each, _ in servers)
             protocols: list[asyncio.Protocol] = []
 
             def make() -> asyncio.Protocol:

@@ -4,6 +4,8 @@ rule.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ottla.coordinator.security import authorizer as authorizer_module
 from ottla.coordinator.security.acls import (
@@ -213,3 +215,26 @@ def test_filters() -> None:
 def test_unknown_codes() -> None:
     assert named(Operation, 99) is Operation.UNKNOWN
     assert named(Operation, 15) is Operation.TWO_PHASE_COMMIT
+
+
+class Sliced(str):
+    """A name that counts of how many characters parts of it are made."""
+
+    characters = 0
+
+    def __getitem__(self, key: Any) -> str:
+        found = str.__getitem__(self, key)
+        Sliced.characters += len(found)
+        return found
+
+
+def test_of_a_long_name_only_the_prefixes_are_made_that_may_be_denied() -> None:
+    name = Sliced("n" * 30_000)
+    one = Authorizer()
+    one.put(b"1", acl(name, OP.WRITE))
+    one.put(b"2", acl("n" * 29_999, OP.WRITE, Permission.DENY, pattern=PREFIXED))
+    Sliced.characters = 0
+    assert not one.allows_any("User:a", HOST, OP.WRITE, TOPIC)
+    assert Sliced.characters < 10 * len(name)
+    one.drop(b"2")
+    assert one.allows_any("User:a", HOST, OP.WRITE, TOPIC)

@@ -21,6 +21,7 @@ def made(name: str, known: Known, seed: int, *, repeats: bool = False) -> Any:
     return Maker(api, api.high, known, seed, AT_MS, family="classic", repeats=repeats).make()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted({name for names in FAMILIES.values() for name in names.split()}))
 def test_a_seed_makes_one_request(name: str) -> None:
     api, known = APIS[name], Known("1")

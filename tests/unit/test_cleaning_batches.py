@@ -106,6 +106,7 @@ def written(files: MemFiles, log: Log) -> bytes:
     return b"".join(files.read(f"{log.directory}/{name}") for name in names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("odd", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_what_stays_is_the_same_as_with_all_records_read(files: MemFiles, seed: int, odd: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ottla.coordinator.metadata.client_metrics import check_client_metrics
+from ottla.coordinator.metadata.client_metrics import PATTERNS_MAX, check_client_metrics
 from ottla.coordinator.telemetry.client_instance import ClientInstance
 from ottla.coordinator.telemetry.subscriptions import Attributes, Subscription, Wanted, wanted_of
 from ottla.protocol.config_def import ConfigInvalid
@@ -41,6 +41,13 @@ def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused(pattern: str
     with pytest.raises(ApiError, match="Illegal client matching pattern") as refused:
         check_client_metrics("m", {"match": pattern})
     assert refused.value.code == Errors.INVALID_CONFIG
+
+
+def test_a_subscription_has_a_few_patterns_because_each_takes_its_time() -> None:
+    patterns = [f"client_id=[^{n}]{{900}}" for n in range(PATTERNS_MAX + 1)]
+    check_client_metrics("m", {"match": ",".join(patterns[:-1])})
+    with pytest.raises(ApiError, match=rf"Illegal client matching pattern: client_id=\[\^{PATTERNS_MAX}\]"):
+        check_client_metrics("m", {"match": ",".join(patterns)})
 
 
 def test_metrics_may_be_empty_texts_as_in_kafka_before_4_2_if_it_is_emulated() -> None:

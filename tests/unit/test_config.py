@@ -79,6 +79,7 @@ def build(*arguments: str) -> config.Config:
     return sources.build(sources.from_arguments(arguments))
 
 
+@pytest.mark.long
 def test_what_kafka_refuses_is_refused_and_what_it_takes_is_taken() -> None:
     kafka = recorded()
     wrong = []
@@ -248,6 +249,8 @@ def test_an_invalid_value_of_a_listener_is_refused_where_it_was_given() -> None:
 def test_of_the_keys_of_a_listener_only_passwords_are_secrets() -> None:
     names = ("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.key", "plain.sasl.jaas.config", "unknown")
     assert [is_secret(f"listener.name.a.{name}") for name in names] == [False, True, True, True, True]
+    of_a_node = ("listeners", "max.connections", "ssl.key.password", "unknown")
+    assert [is_secret(f"ottla.node.2.{name}") for name in of_a_node] == [False, False, True, True]
 
 
 def test_an_advertised_port_of_zero_is_the_port_that_is_bound() -> None:

@@ -41,6 +41,7 @@ def configured(name: str, text: str) -> Config:
     return sources.build(sources.from_arguments([f"{name}={text}"]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SILENT)
 def test_a_key_without_effect_warns_with_the_reason(name: str) -> None:
     if name == "early.start.listeners":
@@ -59,6 +60,7 @@ def test_a_key_without_effect_warns_with_the_reason(name: str) -> None:
         assert [line for line in config.warnings if f"{name!r} has no effect: {without_effect(name)}" in line]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SILENT)
 def test_the_default_of_a_key_without_effect_warns_of_nothing(name: str) -> None:
     default = keys("broker")[name].default

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+import pytest
 from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.effects import WITHOUT_EFFECT, without_effect
 from ottla.protocol.config_def import dynamic_broker_keys, keys, topic_synonyms
@@ -91,6 +92,7 @@ def test_a_key_of_groups_that_the_code_does_not_read_is_said_to_have_no_effect()
 NAMES = re.compile(r"[a-z0-9]+(?:\.[a-z0-9]+)+|[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
+@pytest.mark.long
 def test_each_key_with_an_effect_is_named_in_a_test() -> None:
     """With points, or with underscores as an argument; those of OAUTHBEARER without what all of them begin with."""
     words: set[str] = set()

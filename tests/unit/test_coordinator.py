@@ -10,7 +10,7 @@ from ottla.coordinator.aftermath import Aftermath
 from ottla.coordinator.batch import APPEND_ERRORS
 from ottla.coordinator.journal import Journal
 from ottla.coordinator.parked import Bugs
-from ottla.coordinator.shard import Result
+from ottla.coordinator.shard import Decision, Result
 from ottla.protocol.control import Marker
 from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.records import Template
@@ -191,6 +191,29 @@ def test_a_marker_whose_steps_are_under_way_may_be_forgotten_and_is_answered_whe
         runtime.advance(2)
         assert world.replies == ["ok"]
         assert runtime.describe(0)["parked_replies"] == 0
+
+
+def test_what_was_appended_before_a_long_write_has_its_effects_also_if_the_shard_closes_meanwhile() -> None:
+    world = World()
+    runtime, answered = world.runtime, []
+
+    def decision() -> Decision[None]:
+        yield
+        yield
+        return Result()
+
+    def joins() -> Result:
+        runtime.journal.after(lambda: answered.append("the reply to another request"))
+        return Result([("a", 1)])
+
+    runtime.write("test", joins, world.answered, 0)
+    runtime.write("test", decision, world.answered, 0)
+    runtime.go_on()
+    assert runtime.long is not None
+    assert runtime.last_written_offset == 1
+    runtime.close()
+    assert answered == ["the reply to another request"]
+    assert world.replies == [Errors.NOT_COORDINATOR] * 2
 
 
 def test_a_reply_that_waits_too_long_leaves_with_an_error_and_its_records_stay() -> None:

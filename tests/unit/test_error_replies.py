@@ -76,6 +76,7 @@ def test_every_field_for_an_error_is_a_declared_place(api: Api) -> None:
         assert {place.path for place in places_of(api, version) if place.code is not None} == fields
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("api", APIS, ids=[api.name for api in APIS])
 def test_every_declared_error_can_be_provoked_in_every_version(api: Api) -> None:
     for version in range(api.low, api.high + 1):

@@ -22,6 +22,7 @@ from ..support.written import NAMES, written
 HEARTBEAT: dict[str, Any] = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(10, 1))
 def test_each_message_of_each_version_is_that_of_the_slow_form(seed: int) -> None:
     for name in NAMES:

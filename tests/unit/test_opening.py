@@ -55,6 +55,7 @@ def some_records(chance: random.Random) -> list[Record]:
     return [one() for _ in range(chance.randrange(1, 30))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [1, 7, opening.RECORDS_AT_ONCE])
 @pytest.mark.parametrize("codec", CODECS)
 def test_steps_give_what_decoding_at_once_gives(codec: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -143,6 +144,31 @@ def test_files_are_replaced_when_they_are_full_and_the_oldest_goes(tmp_path: Pat
     kept = [int(line["client_id"]) for name in ("log.2", "log.1", "log") for line in lines(tmp_path / name)]
     assert kept == list(range(kept[0], 100)), "whole lines, in order, up to the last"
     assert stat.S_IMODE((tmp_path / "log.1").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("backups", [0, 1])
+def test_a_full_file_that_someone_has_moved_is_followed_by_a_new_one(tmp_path: Path, backups: int) -> None:
+    """As `logrotate` moves it, or who looks at it."""
+    file = LogFile(str(tmp_path / "log"), 10, backups)
+    file.write([b"12345678\n"])
+    os.rename(tmp_path / "log", tmp_path / "moved")
+    file.write([b"next\n"])
+    file.close()
+    assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"moved": "12345678\n", "log": "next\n"}
+
+
+def test_a_new_file_that_cannot_be_created_at_once_is_created_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = LogFile(str(tmp_path / "log"), 10, 2)
+    file.write([b"12345678\n"])
+    with monkeypatch.context() as without:
+        without.setattr(os, "open", lambda *_: (_ for _ in ()).throw(OSError(errno.EMFILE, "no descriptors")))
+        with pytest.raises(OSError, match="no descriptors"):
+            file.write([b"lost\n"])
+    file.write([b"next\n"])
+    file.close()
+    assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"log.1": "12345678\n", "log": "next\n"}
 
 
 def test_without_backups_the_full_file_goes(tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_a_value_of_a_schema_that_has_changed_since_does_not_count(
     counts_until_changed(schemas / folder / "FetchRequest.json", "int32", "int64")
 
 
+@pytest.mark.long
 def test_a_value_of_a_maker_that_has_changed_since_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,7 @@ for _ in range(100):
 """
 
 
+@pytest.mark.long
 def test_processes_that_write_a_file_at_once_leave_a_whole_one_at_all_times(tmp_path: Path) -> None:
     schema_cache.save("FetchRequest", "read4", (0, "text" * 50_000))
     environment = os.environ | {"PYTHONPYCACHEPREFIX": str(sys.pycache_prefix), "PYTHONDONTWRITEBYTECODE": ""}

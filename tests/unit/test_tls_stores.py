@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ssl
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
+import javaproperties
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from ottla.broker.config.listener_values import ListenerValues
 from ottla.broker.peer import SecurityProtocol
 from ottla.broker.tls import jks
@@ -109,6 +113,7 @@ def issued(tmp_path: Path, bits: int, digest: str) -> dict[str, str]:
     return types | {key: str(tmp_path / name) for key, name in files.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("between_brokers", [False, True])
 @pytest.mark.parametrize(("bits", "digest"), [(1024, "sha256"), (2048, "sha1")])
 def test_old_certificates_that_java_takes_are_taken(
@@ -123,6 +128,7 @@ def test_old_certificates_that_java_takes_are_taken(
     assert shake(made.context, client)[0].version() == "TLSv1.2"
 
 
+@pytest.mark.long
 def test_a_certificate_signed_with_md5_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="a certificate is signed with MD5"):
         listener(issued(tmp_path, 2048, "md5"))
@@ -274,3 +280,27 @@ def test_files_of_certificates_are_private_and_an_authority_is_used_again(tmp_pa
     for name in ("../x", "server", "", "a/b"):
         with pytest.raises(ValueError, match="cannot be the name"):
             certs.make(tmp_path, ["h"], [name], "secret")
+
+
+def test_certificates_are_valid_as_long_as_was_asked(tmp_path: Path) -> None:
+    certs.make(tmp_path, ["h"], [], "secret", days=3650)
+    ca, server = (x509.load_pem_x509_certificate((tmp_path / f"{name}.crt").read_bytes()) for name in ("ca", "server"))
+    assert server.not_valid_after_utc - ca.not_valid_before_utc > timedelta(days=3649)
+    assert ca.not_valid_after_utc > server.not_valid_after_utc - timedelta(days=1)
+
+
+def test_an_authority_whose_key_is_encrypted_is_refused_and_stays(tmp_path: Path) -> None:
+    certs.make(tmp_path, ["h"], [], "secret")
+    key = certs.authority_of(tmp_path).key
+    theirs = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"theirs"))
+    (tmp_path / "ca.key").write_bytes(theirs)
+    with pytest.raises(ValueError, match="is not a key that ottla certs made"):
+        certs.make(tmp_path, ["h"], [], "secret")
+    assert (tmp_path / "ca.key").read_bytes() == theirs
+
+
+def test_java_reads_the_password_that_was_given(tmp_path: Path) -> None:
+    password = r"a\b\u0041 ö"
+    printed = certs.described(tmp_path, "client", password)
+    java = next(part for part in printed.split("\n\n") if part.startswith("# Java"))
+    assert javaproperties.loads(java)["ssl.key.password"] == password

@@ -44,6 +44,7 @@ def decoded(of: dict[str, Any], decoding: Decoding = DECODING) -> Request | Repl
     return decoding.event(json.dumps(of).encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(10, 1))
 def test_each_message_of_each_version_is_that_of_the_slow_form(seed: int) -> None:
     for name in NAMES:

@@ -27,6 +27,7 @@ print(most, missing, "ottla.coordinator.group.shard" in sys.modules,
 """
 
 
+@pytest.mark.long
 def test_modules_are_imported_some_at_a_time() -> None:
     """In a process of its own, where nothing has imported them before."""
     done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, timeout=60, check=True)
@@ -44,6 +45,7 @@ print(*sorted(name for name in sys.modules if name.startswith("ottla.coordinator
 """
 
 
+@pytest.mark.long
 def test_a_start_imports_nothing_of_share_groups_and_streams_groups() -> None:
     """Nor of other groups more than the configured assignors' needs; the rest is imported when the start is over."""
     done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, timeout=60, check=True)

@@ -15,6 +15,7 @@ from ottla.broker.limits import BY_NAME, LIMITS, REQUEST_BYTES, REQUEST_ELEMENTS
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
 from ottla.broker.net.listening import IdlePoll, SharedBuffer
+from ottla.broker.net.sending import Pipe
 from ottla.broker.net.server import Server
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import messages as m
@@ -258,6 +259,7 @@ class Listening:
 
     def __init__(self, world: World, buffered_bytes_max: int) -> None:
         self.broker, self.dispatcher, self.shared = world.broker, world.dispatcher, SharedBuffer()
+        self.pipe = Pipe()
         self.poll = IdlePoll(VirtualMachine(), 0)
         self.buffered_bytes, self.buffered_bytes_max = 0, buffered_bytes_max
         self.connections: dict[Connection, None] = {}

@@ -19,6 +19,8 @@ from ..support.old_directories import KINDS, VERSIONS, DumpedNodes, OldDirectori
 from ..support.poll import until
 from ..support.world import World
 
+pytestmark = pytest.mark.long
+
 MINUTE_MS = 60_000
 LATER_MS = 1_900_000_000_000  # years after the directories were written
 WITH_TRANSACTIONS = VERSIONS[2:]

@@ -29,6 +29,8 @@ from ..support.sources import ROOT
 from ..support.token_world import SETTINGS, peer_of
 from ..support.world import World
 
+pytestmark = pytest.mark.long
+
 RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper_entities.json").read_text())
 LATEST = RECORDED["3.9.1"]
 ADMINISTERED = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1")

@@ -124,9 +124,8 @@ def test_the_errors_of_refused_parts_stay_when_the_rest_fails() -> None:
 def beat(world: World, group: str = "c", **more: Any) -> Answer:
     r = m.ConsumerGroupHeartbeatRequest
     given: dict[str, Any] = {"rebalance_timeout_ms": 10_000, "topic_partitions": [], "subscribed_topic_names": []}
-    return world.send(
-        "ConsumerGroupHeartbeat", 1, r(group_id=group, member_id="A" * 22, member_epoch=0, **{**given, **more})
-    )
+    given["member_id"] = "A" * 22
+    return world.send("ConsumerGroupHeartbeat", 1, r(group_id=group, member_epoch=0, **{**given, **more}))
 
 
 def test_a_regular_expression_matches_what_its_subscriber_may_describe() -> None:
@@ -138,6 +137,29 @@ def test_a_regular_expression_matches_what_its_subscriber_may_describe() -> None
     group = world.broker.groups.host("c").shard.groups["c"]
     assert isinstance(group, ConsumerGroup)
     assert group.regexes["a|b"].topics == {"b"}
+
+
+def test_a_topic_that_several_expressions_match_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Guarded()
+    world.grant(READ, GROUP, "c")
+    world.grant(DESCRIBE, TOPIC, "b")
+    assert beat(world, subscribed_topic_regex="a|b").reply.error_code == 0
+    world.pass_ms(10_001)
+    asked: list[str] = []
+    allows = world.authorizer.allows
+
+    def noted(principal: str, host: str, operation: int, kind: int, name: str) -> bool:
+        if kind == TOPIC:
+            asked.append(name)
+        return allows(principal, host, operation, kind, name)
+
+    monkeypatch.setattr(world.authorizer, "allows", noted)
+    assert beat(world, member_id="B" * 22, subscribed_topic_regex="b|c|a").reply.error_code == 0
+    world.pass_ms(100)
+    group = world.broker.groups.host("c").shard.groups["c"]
+    assert isinstance(group, ConsumerGroup)
+    assert {name: one.topics for name, one in group.regexes.items()} == {"a|b": {"b"}, "b|c|a": {"b"}}
+    assert asked == ["a", "b"]
 
 
 def test_a_described_group_does_not_show_topics_that_the_client_may_not_describe() -> None:
@@ -338,6 +360,7 @@ def transaction_request(world: Guarded, api: str, names: list[str]) -> tuple[int
     return 0, request
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "api", ["ShareFetch", "ShareAcknowledge", "AddPartitionsToTxn", "DescribeTransactions", "ListTransactions"]
 )

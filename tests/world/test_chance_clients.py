@@ -11,20 +11,24 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 
 from ..oracle.chance import CLIENTS, Comparison
+from ..oracle.chance_expiring import BURST, PAUSE
 from ..oracle.chance_requests import Known
-from ..support.at_once import IN_WORLD
+from ..support.at_once import IN_WORLD, SHORTEST, for_world
 from ..support.differential import errors_in
 from ..support.share_world import create, topic_id
 from ..support.world import World
+
+pytestmark = pytest.mark.long
 
 STEPS = 80
 AT_MS = 1_700_000_000_000
 SEED = 4  # with others a client may lose early what it needs, such as its topics, and be refused from then on
 
 
-def worked(kind: str, seed: int) -> list[tuple[bytes, bool]]:
-    """What a client asked a broker, and whether it was refused."""
-    w = World(None, 0, offsets_topic_num_partitions="1", transaction_state_log_num_partitions="1", **IN_WORLD)
+def worked(kind: str, seed: int) -> list[tuple[bytes, set[str]]]:
+    """What a client asked a broker, and the errors in the reply."""
+    few = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "1"}
+    w = World(None, 0, **few, **IN_WORLD, **for_world(SHORTEST))
     for name, partitions in (("t1", 2), ("u1", 1)):
         create(w, name, partitions)
     for kind_of_key, key in ((0, "g"), (1, "x"), (2, f"g:{'A' * 22}:0")):
@@ -43,10 +47,12 @@ def worked(kind: str, seed: int) -> list[tuple[bytes, bool]]:
     asked = []
     for _ in range(STEPS):
         name, version, request = client.next()
+        w.pass_ms(int(client.pause_s * 1000))
+        client.pause_s = 0.0
         frame = bytes(codec.build(f"{name}Request", version, request))
         reply = ask(name, version, request)
         client.heard(name, version, request, reply)
-        asked.append((frame, any(error != "NONE" for error in errors_in(reply))))
+        asked.append((frame, {f"{name} {error}" for error in errors_in(reply) if error != "NONE"}))
     return asked
 
 
@@ -55,7 +61,25 @@ def test_a_client_asks_the_same_again_and_is_seldom_refused(kind: str) -> None:
     asked = worked(kind, SEED)
     assert asked == worked(kind, SEED)
     assert len({frame for frame, _ in asked}) > STEPS // 3
-    assert 0 < sum(is_refused for _, is_refused in asked) < STEPS // 2
+    assert 0 < sum(bool(errors) for _, errors in asked) < STEPS // 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("locked", "ShareAcknowledge INVALID_RECORD_STATE"),
+        ("locked", "ShareGroupHeartbeat UNKNOWN_MEMBER_ID"),
+        ("brief", "ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"),
+        ("patterns", "ConsumerGroupHeartbeat INVALID_REGULAR_EXPRESSION"),
+        ("regrown", "ShareFetch UNKNOWN_TOPIC_ID"),
+    ],
+)
+def test_a_client_meets_what_it_is_for(kind: str, error: str) -> None:
+    assert any(error in errors for seed in range(2 * SEED) for _, errors in worked(kind, seed))
+
+
+def test_what_begins_in_a_burst_lasts_until_after_the_next_one_and_no_longer() -> None:
+    assert BURST + PAUSE + BURST < 1 < PAUSE + PAUSE
 
 
 def test_epochs_differ_and_random_ids_do_not() -> None:

@@ -14,7 +14,7 @@ from ottla.protocol.errors import Errors
 
 from ..oracle.chance_classic import Act, Crowd
 from ..oracle.chance_stage import STEPS, Door, Heard, Stage, have_other_leaders, play, unlike
-from ..support.at_once import IN_WORLD
+from ..support.at_once import IN_WORLD, SHORTEST, for_world
 from ..support.differential import errors_in
 from ..support.share_world import create, topic_id
 from ..support.world import Answer, World
@@ -55,10 +55,7 @@ def right(api: str, reply: Any) -> None: ...
 def played(seed: int, spoil: Callable[[str, Any], None] = right) -> tuple[str, list[Heard]]:
     """How the crowd of a seed ended on two brokers, of which one may say something wrong, and what it heard."""
     crowd = Crowd(random.Random(seed), "1")
-    worlds = [
-        World(None, at, offsets_topic_num_partitions="1", group_min_session_timeout_ms="1000", **IN_WORLD)
-        for at in (0, 1)
-    ]
+    worlds = [World(None, at, offsets_topic_num_partitions="1", **for_world(SHORTEST), **IN_WORLD) for at in (0, 1)]
     stages = []
     for w, wrong in zip(worlds, (spoil, right), strict=True):
         create(w, "t1", 2)
@@ -77,6 +74,7 @@ def played(seed: int, spoil: Callable[[str, Any], None] = right) -> tuple[str, l
     return end, heard
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_two_brokers_answer_the_same_to_a_crowd_that_is_seldom_refused(seed: int) -> None:
     end, heard = played(seed)
@@ -90,6 +88,7 @@ def test_crowds_use_both_protocols_and_some_let_sessions_run_out() -> None:
     crowds = [Crowd(random.Random(seed), "1") for seed in range(40)]
     assert {crowd.kind for crowd in crowds} == {"consumer", "connect"}
     assert {crowd.is_mixed for crowd in crowds} == {crowd.is_hasty for crowd in crowds} == {True, False}
+    assert {crowd.next().api == "IncrementalAlterConfigs" for crowd in crowds} == {True, False}
     hasty = next(seed for seed, crowd in enumerate(crowds) if crowd.is_hasty and not crowd.is_mixed)
     _, heard = played(hasty)
     errors = Counter((one.act.api, Errors(one.other.error_code).name) for one in heard if one.act.waits)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from ottla.broker.controller.events import EVENT_STEP
+from ottla.broker.controller.watchers import STEP_CHANGES
 from ottla.broker.peer import Peer
 from ottla.broker.telemetry import client_metrics_manager
+from ottla.coordinator.metadata import configs
+from ottla.coordinator.metadata.delta import MetadataDelta
+from ottla.coordinator.metadata.state import CLIENT_METRICS
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -56,6 +61,23 @@ def test_a_subscription_that_changes_is_asked_for_at_once() -> None:
     alter(world, "m", metrics=None)
     assert get(world).requested_metrics == []
     assert world.broker.client_metrics.unknown_subscriptions == 1
+
+
+def test_subscriptions_that_change_together_are_checked_and_followed_one_in_a_step() -> None:
+    """Their patterns are compiled."""
+    world, names = World(), ("a", "b", "c")
+    changes: list[tuple[str, int, str | None]] = [("metrics", configs.SET, "x")]
+    checked = configs.incremental_alter_configs(
+        world.broker.metadata.controller, [(CLIENT_METRICS, name, changes) for name in names]
+    )
+    assert sum(1 for _ in checked) == 3 * EVENT_STEP
+    replaced = configs.alter_configs(
+        world.broker.metadata.controller, [(CLIENT_METRICS, name, {"metrics": "x"}) for name in names]
+    )
+    assert sum(1 for _ in replaced) == 3 * EVENT_STEP
+    delta = MetadataDelta(world.broker.image)
+    delta.configs = {(CLIENT_METRICS, name): None for name in names}
+    assert sum(1 for _ in world.broker.client_metrics.metadata_changed(delta)) == 3 * STEP_CHANGES
 
 
 def test_a_client_is_forgotten_with_its_connection_or_after_three_silent_intervals() -> None:

@@ -27,6 +27,7 @@ from ..support.world import Answer, World
 
 C, P = m.CreateTopicsRequest, m.CreatePartitionsRequest
 MANY = EVENT_STEP + 22
+INT32_MAX = 2**31 - 1
 TOO_MANY = (Errors.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 ACLS = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -227,6 +228,17 @@ def test_an_event_that_waits_too_long_is_not_handled(world: World) -> None:
     ends(world, large)
     world.pass_ms(100)
     assert len(world.broker.image.topics) == MANY
+
+
+def test_an_event_whose_client_has_gone_leaves_no_timer(world: World) -> None:
+    large = world.send("CreateTopics", 7, named(*many()))
+    patient = named("patient")
+    patient.timeout_ms = INT32_MAX
+    world.send("CreateTopics", 7, patient).waiting.cancel()
+    ends(world, large)
+    world.pass_ms(1000)
+    weeks_ms = world.schedule.elapsed_ms + 2 * 7 * 86_400_000
+    assert [at_ms for at_ms, _ in world.schedule.timers.first(1000) if at_ms > weeks_ms] == []
 
 
 def test_what_is_not_written_at_a_stop_leaves_nothing(world: World) -> None:

@@ -8,9 +8,10 @@ import pytest
 from ottla.broker.config.config import ConfigError
 from ottla.broker.config.nodes import NodeRefused
 from ottla.broker.controller.quorum import REACH_MS
-from ottla.broker.later import drive
+from ottla.broker.later import Later, drive
+from ottla.coordinator.metadata import brokers
 from ottla.protocol import messages as m
-from ottla.protocol.errors import Errors
+from ottla.protocol.errors import ApiError, Errors
 
 from ..support.lab import LabWorld
 from ..support.node_world import cluster, happens, produce
@@ -85,6 +86,41 @@ def test_the_controller_is_where_the_configuration_says(w: World) -> None:
     happens(w, "control", 3)
     assert quorum(w) == (3, epoch + 1, [1, 2, 3])
     assert LabWorld(w).ask("GET /v1/nodes")["controller"] == 3
+
+
+@pytest.mark.parametrize(("does", "before", "after"), [("stop", "running", "stopped"), ("resume", "paused", "running")])
+def test_a_node_changes_to_the_end_when_the_client_of_the_lab_goes(
+    w: World, does: str, before: str, after: str
+) -> None:
+    lab = LabWorld(w)
+    if before == "paused":
+        happens(w, "pause", 3)
+        w.pass_ms(SESSION_MS)
+    happens(w, "kill", 2)
+    assert lab.ask("GET /v1/nodes/3")["state"] == before
+    asked = lab.send("POST /v1/nodes/3", {"do": does})
+    assert isinstance(asked, Later)
+    assert not asked.done
+    asked.cancel()
+    happens(w, "begin", 2)
+    w.pass_ms(10_000)
+    found = lab.ask("GET /v1/nodes/3")
+    in_sync = found["replicas"] if after == "running" else 0
+    assert (found["state"], found["in_sync"]) == (after, in_sync)
+
+
+def test_a_controller_whose_node_cannot_register_is_none(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise ApiError(Errors.DUPLICATE_BROKER_REGISTRATION)
+
+    happens(w, "kill", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(brokers, "register", refused)
+        with pytest.raises(ApiError):
+            happens(w, "begin", 2)
+    w.pass_ms(FETCH_MS + 1000)
+    assert LabWorld(w).ask("GET /v1/nodes")["controller"] == 1
+    happens(w, "begin", 2)
 
 
 def test_a_controller_at_no_node_never_fails() -> None:

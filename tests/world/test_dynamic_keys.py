@@ -72,6 +72,7 @@ def shared() -> World:
     return world
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OF_TOPICS)
 @pytest.mark.parametrize("node", ["", "1"])
 def test_a_default_of_topics_holds_for_open_logs(name: str, node: str, shared: World) -> None:

@@ -61,6 +61,7 @@ print(len(ours) > 100, [name for name in ours if name.startswith(only)])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", [START, REQUESTS], ids=("start", "requests"))
 def test_nothing_of_emulation_is_imported_without_it(program: str) -> None:
     command = [sys.executable, "-c", program + FOUND]
@@ -93,6 +94,7 @@ def test_api_versions_lists_what_the_release_has(name: str) -> None:
         assert (one.min_version, one.max_version) == (low, high), one.api_key
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["0.8.2", "0.10.2", "3.9"])  # the last one has all versions
 def test_every_version_is_answered(name: str) -> None:
     world = with_topic(name)

@@ -23,6 +23,8 @@ from ..support.failing_world import (
 from ..support.seeds import slow
 from ..support.world import World
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def files() -> FailingFiles:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from ..support.memory_files import MemFiles
 from ..support.topic_world import create
 from ..support.world import World
@@ -44,6 +46,7 @@ def _after_a_failure(steps: int, chance: random.Random) -> MemFiles | None:
     return None
 
 
+@pytest.mark.long
 def test_the_next_start_goes_on() -> None:
     for seed in range(SEEDS):
         chance, steps = random.Random(seed), 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ottla.broker.watermark_policies import parse_policy
 from ottla.coordinator.metadata import brokers
 from ottla.coordinator.metadata.state import BROKER, TOPIC
 from ottla.protocol import messages as m
@@ -87,12 +88,29 @@ def test_a_policy_is_one_of_the_followers(w: World) -> None:
     assert state(w)[2] == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_a_lag_below_the_limit_keeps_replicas_in_sync(w: World) -> None:
     set_policy(w, "t", "lag=200ms")
     for _ in range(400):
         produce(w, 1, acks=1)
         w.pass_ms(100)
     assert state(w)[2] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("node", [None, 2])
+def test_appends_on_their_way_have_one_timer(w: World, node: int | None) -> None:
+    policies, lag = w.broker.policies, parse_policy("lag=100ms")
+    if node is None:
+        policies.set("t", None, lag)
+    else:
+        policies.set_follower("t", None, node, lag)
+    w.broker.turn.event(w.broker.replicas.configure)
+    timers = len(w.schedule.timers)
+    for _ in range(100):
+        produce(w, 1, acks=1)
+        w.pass_ms(10)
+    assert w.broker.partitions.get("t", 0).high_watermark == 91
+    assert len(w.schedule.timers) - timers < 10
 
 
 def test_too_few_replicas_in_sync_refuse_acks_all(w: World) -> None:

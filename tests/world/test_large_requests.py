@@ -129,6 +129,7 @@ def committing(offset: int, partitions: int) -> Any:
     return r(group_id="g", topics=[r.OffsetCommitRequestTopic(name="t", partitions=parts)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("named", [False, True])
 def test_offsets_of_many_partitions_are_read_in_steps_and_are_those_of_one_moment(named: bool, stable: bool) -> None:
@@ -184,6 +185,7 @@ def codes_of(answer: Any) -> set[int]:
     return {one.error_code for topic in answer.reply.topics for one in topic.partitions}
 
 
+@pytest.mark.long
 def test_very_many_commits_are_encoded_in_steps_and_others_join_their_batch() -> None:
     world, host, answer = sent_in_steps()
     joined = world.send("OffsetCommit", 9, committing(7, 1))

@@ -13,6 +13,7 @@ from ottla.broker.net.connection import FRAMES_AT_ONCE, Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
 from ottla.broker.net.limits import elements_max
 from ottla.broker.net.listening import IdlePoll, SharedBuffer
+from ottla.broker.net.sending import Pipe
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import codec, schema
 from ottla.protocol import messages as m
@@ -27,6 +28,7 @@ from ..support.world import World
 METADATA = 3
 
 
+@pytest.mark.long
 def test_elements_are_counted_over_the_whole_request_in_both_forms() -> None:
     chance = random.Random(18)
     for name, version in all_schemas():
@@ -128,6 +130,7 @@ class _Server:
         self.broker = world.broker
         self.dispatcher = world.dispatcher
         self.shared = SharedBuffer()
+        self.pipe = Pipe()
         self.poll = IdlePoll(VirtualMachine(), 0)
         self.metrics = Metrics()
 

@@ -17,6 +17,8 @@ from ..support.linear_world import MEMBERS, WIDE, made_world
 from ..support.work import Text, counting, work_of
 from ..support.world import World
 
+pytestmark = pytest.mark.long
+
 N = 12
 
 

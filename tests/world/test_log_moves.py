@@ -15,6 +15,7 @@ from ..support.ask import batch, produce_message
 from ..support.dynamic import set_broker
 from ..support.failing_files import FailingFiles
 from ..support.memory_files import MemFiles
+from ..support.node_world import NODES, cluster
 from ..support.topic_world import create, produced, read
 from ..support.world import World
 
@@ -221,6 +222,7 @@ def test_a_move_begins_again_after_a_start(ending: str) -> None:
     assert again.broker.partitions.by_name["t", 0].end_offset == 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_no_power_failure_during_a_move_loses_what_was_acknowledged(seed: int) -> None:
     """Each append is synced before it is acknowledged."""
@@ -341,3 +343,65 @@ def test_indexes_of_an_earlier_process_move_too(caplog: pytest.LogCaptureFixture
     assert len(index) >= 8 * 8
     assert index[:4] != bytes(4)
     assert "rebuilding" not in caplog.text
+
+
+@pytest.mark.parametrize(("operation", "ending"), [("make", "-future"), ("open", "partition.metadata")])
+def test_a_move_that_cannot_begin_leaves_nothing_behind(operation: str, ending: str) -> None:
+    """It would begin again after a start, and the log would not be compacted."""
+    files = FailingFiles()
+    world = started(files)
+    target = other(world)
+    files.fail(operation, ending, errno.EMFILE, 1)
+    fault_only_in(files, target)
+    assert moved(world, target) == Errors.KAFKA_STORAGE_ERROR
+    assert [name for name in files.names(target) if name.endswith("-future")] == []
+    assert not world.broker.replicas.cleaner.paused
+    assert moved(world, target) == 0
+    arrives(world, target)
+
+
+@pytest.mark.parametrize(("operation", "ending"), [("make", "-future"), ("open", "partition.metadata")])
+def test_a_copy_that_cannot_begin_again_at_once_does_so_later(operation: str, ending: str) -> None:
+    files = FailingFiles()
+    world = started(files)
+    target = other(world)
+    set_broker(world, THROTTLE, "1")
+    assert moved(world, target) == 0
+    world.pass_ms(5000)
+    fault = files.fail(operation, ending, errno.EMFILE, 3)
+    fault_only_in(files, target)
+    partition = world.broker.partitions.by_name["t", 0]
+    world.broker.turn.event(lambda: world.broker.replicas.reopen(partition))
+    set_broker(world, THROTTLE, None)
+    arrives(world, target)
+    assert fault.hits == 3
+    world.pass_ms(100_000)
+    assert [name for path in DIRECTORIES.split(",") for name in files.names(path) if name.startswith("t-0")] == ["t-0"]
+
+
+def test_the_log_moves_with_replicas_that_move_at_the_same_time() -> None:
+    world = cluster(log_dirs=DIRECTORIES)
+    write(world, b"first", bytes(400_000))
+    target = other(world)
+    for node in NODES:
+        assert moved(world, target, node=node) == 0
+    world.pass_ms(5000)
+    partition = world.broker.partitions.by_name["t", 0]
+    assert (named(world), partition.open_log().directory) == ([target] * 3, f"{target}/t-0")
+    assert world.broker.partitions.directory_of[partition].path == target
+
+
+def test_compaction_waits_for_a_copy_while_another_replica_of_the_partition_arrives() -> None:
+    world = cluster(log_dirs=DIRECTORIES)
+    write(world, b"first", bytes(400_000))
+    target = other(world)
+    (third,) = {*DIRECTORIES.split(",")} - {target, home(world)}
+    for node in (2, 3):
+        assert moved(world, target, node=node) == 0
+    world.pass_ms(5000)
+    set_broker(world, THROTTLE, "1", "1")
+    assert moved(world, target) == 0
+    assert moved(world, third, node=2) == 0
+    world.pass_ms(5000)
+    assert named(world) == [home(world), third, target]
+    assert [*world.broker.replicas.cleaner.paused] == [world.broker.partitions.by_name["t", 0]]

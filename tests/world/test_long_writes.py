@@ -21,6 +21,8 @@ from ottla.protocol.errors import ApiError, Errors
 from ..support.event_counts import EventCounts
 from ..support.world import Answer, World
 
+pytestmark = pytest.mark.long
+
 PARTITIONS = 4000
 
 

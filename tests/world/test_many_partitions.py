@@ -400,6 +400,7 @@ def test_new_partitions_get_their_logs_when_those_who_asked_are_answered() -> No
     assert sum(1 for _ in world.broker.partitions.open_logs()) == 4 * STEP_ELEMENTS
 
 
+@pytest.mark.long
 def test_many_logs_are_opened_when_the_metadata_has_not_changed_for_a_while() -> None:
     """Who creates partitions in one request after another does not wait for their logs, which do not wait for ever."""
     world, opened = World(), []

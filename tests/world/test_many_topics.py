@@ -10,6 +10,8 @@ from ..support.step_work import longest_step_of
 from ..support.turns import Turns
 from ..support.world import World
 
+pytestmark = pytest.mark.long
+
 COUNT = 2000
 NAMES = [f"t{number:04}" for number in range(COUNT)]
 

@@ -6,6 +6,7 @@ import pytest
 from ottla.broker.replica.directories import DirectoryError
 from ottla.protocol import records
 
+from ..support.failing_files import FailingFiles
 from ..support.memory_files import MemFiles
 from ..support.recovery_world import (
     create,
@@ -116,6 +117,42 @@ def test_without_a_flushed_offset_batches_after_the_damage_show_that_it_is_no_to
     flip(files, METADATA_LOG, files.size(METADATA_LOG) // 2)
     with pytest.raises(DirectoryError, match=rf"{METADATA_LOG}: position \d+"):
         World(files)
+
+
+def test_a_start_that_was_refused_is_refused_again_after_a_clean_stop() -> None:
+    """The mark of the clean stop proves that the damaged end was durable: it stays until a start goes on."""
+    files = without_flushed_offset(lived("a", "b", clean=True))
+    flip(files, METADATA_LOG, files.size(METADATA_LOG) - 1)
+    before = files.read(METADATA_LOG)
+    for _ in range(2):
+        with pytest.raises(DirectoryError, match=rf"{METADATA_LOG}: position \d+"):
+            World(files)
+    assert files.read(METADATA_LOG) == before
+
+
+def test_a_start_that_another_directory_refuses_leaves_the_marks_of_the_clean_stop() -> None:
+    files = lived("a", clean=True, log_dirs="/one,/two")
+    meta = files.read("/two/meta.properties")
+    write(files, "/two/meta.properties", meta.replace(b"node.id=1", b"node.id=2"))
+    with pytest.raises(DirectoryError, match="belongs to node 2"):
+        World(files, log_dirs="/one,/two")
+    assert [files.exists(f"/{name}/.kafka_cleanshutdown") for name in ("one", "two")] == [True, True]
+    write(files, "/two/meta.properties", meta)
+    world = started(files, log_dirs="/one,/two")
+    assert [one.clean for one in world.broker.log_directories.all] == [True, True]
+    assert [files.exists(f"/{name}/.kafka_cleanshutdown") for name in ("one", "two")] == [False, False]
+
+
+@pytest.mark.parametrize("operation", ["remove", "sync"])
+def test_a_directory_whose_mark_cannot_be_removed_is_offline(operation: str, caplog: pytest.LogCaptureFixture) -> None:
+    files = FailingFiles()
+    assert World(files, log_dirs="/one,/two").broker.stop() is None
+    files.fail(operation, "/two/.kafka_cleanshutdown" if operation == "remove" else "/two")
+    world = started(files, log_dirs="/one,/two")
+    assert [one.failed for one in world.broker.log_directories.all] == [False, True]
+    assert world.broker.image.brokers[1].log_dirs == (world.broker.log_directories.all[0].id,)
+    assert "log directory /two failed" in caplog.text
+    assert not world.fatal
 
 
 def test_a_damaged_flushed_offset_is_said_and_judged_without(caplog: pytest.LogCaptureFixture) -> None:

@@ -92,6 +92,7 @@ def test_partitions_of_a_deleted_topic_are_removed_as_one(monkeypatch: pytest.Mo
     assert not [topic for topic, _ in world.broker.image.partitions if topic not in world.broker.image.topic_names]
 
 
+@pytest.mark.long
 def test_a_change_is_shown_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the records that are read and those who follow."""
     turns: dict[str, int] = {}

@@ -30,6 +30,7 @@ def lived(files: FailingFiles) -> tuple[World, list[int]]:
     return world, [index for index in range(PARTITIONS) if files.exists(f"/b/t-{index}")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", ["read", "names", "exists"])
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("recovery", ["strict", "salvage"])

@@ -197,6 +197,13 @@ def test_a_node_has_what_it_alone_is_given() -> None:
     assert w.broker.config.warnings == []
 
 
+def test_a_node_with_listeners_of_its_own_has_no_others() -> None:
+    nodes = cluster(**GIVEN).broker.nodes
+    assert [list(map(str, one.config.listeners)) for one in nodes] == [
+        [f"PLAINTEXT://127.0.0.1:{port}"] for port in (9092, 9093, 7777)
+    ]
+
+
 def test_what_is_given_shows_as_static_below_what_is_dynamic() -> None:
     w = cluster(**{"ottla.node.2.log.retention.ms": "777"})
     create(w, "led", [2])

@@ -10,6 +10,8 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, fetch_message, produce_message
+from ..support.share_world import acquired, ready
+from ..support.share_world import produce as produce_records
 from ..support.stories.topics import creatable
 from ..support.world import World
 
@@ -114,6 +116,39 @@ def test_a_throttled_first_fetch_makes_no_session(world: World) -> None:
     reply = world.ask("Fetch", 12, request)
     assert (reply.session_id, reply.responses) == (0, [])
     assert world.broker.extensions["fetch_sessions"].sessions == {}
+
+
+def test_a_throttled_share_fetch_has_no_records_which_stay_acquired() -> None:
+    """Like confluent-kafka-python's test_throttle_cb_fires_under_quota."""
+    w, consumer = ready(3)
+    limit(w, consumer_byte_rate=10.0)
+    reply = consumer.fetch()
+    assert reply.throttle_time_ms > 0
+    assert (reply.error_code, reply.responses) == (0, [])
+    limit(w, consumer_byte_rate=None)
+    assert consumer.got() == [], "all are acquired"
+    w.pass_ms(30_000)
+    assert consumer.got() == [(0, 2, 2)]
+
+
+def test_a_throttled_share_fetch_answers_for_acknowledgements() -> None:
+    w, consumer = ready(3)
+    assert consumer.got() == [(0, 2, 1)]
+    produce_records(w, b"more" * 100)
+    limit(w, consumer_byte_rate=10.0)
+    reply = consumer.fetch((0, 2, 1))
+    assert reply.throttle_time_ms > 0
+    (part,) = reply.responses[0].partitions
+    assert (part.acknowledge_error_code, part.acquired_records, len(part.records)) == (0, [], 0)
+
+
+def test_a_share_fetch_reads_no_more_than_its_quota_lets_through() -> None:
+    w, consumer = ready(0)
+    for _ in range(8):
+        produce_records(w, bytes(700))
+    limit(w, consumer_byte_rate=500.0)
+    reply = consumer.fetch()
+    assert (reply.throttle_time_ms, acquired(reply)) == (0, [(0, 2, 1)]), "5,000 bytes in its window"
 
 
 def test_a_fetch_reads_no_more_than_its_quota_lets_through(world: World) -> None:

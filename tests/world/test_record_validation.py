@@ -12,7 +12,8 @@ from ottla.protocol import opening, records
 from ottla.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from ottla.protocol.errors import Errors
 from ottla.protocol.records import BatchAt, Record, Template
-from ottla.storage.validation import CLOCK_SKEW_MS, ERRORS_KEPT
+from ottla.storage.settings import LogSettings
+from ottla.storage.validation import CLOCK_SKEW_MS, ERRORS_KEPT, InvalidRecords, check_records
 
 from ..support.ask import claimed, fetch_message, produce_message
 from ..support.seeds import slow
@@ -45,6 +46,33 @@ def header_of(world: World, name: str = "t") -> records.BatchHeader:
     (_, batch), *_ = log.batches_from(0)
     assert batch.header is not None
     return batch.header
+
+
+def test_records_without_keys_and_out_of_time_are_looked_at_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The indexes of the records without keys are not gone through for each record with a wrong timestamp."""
+    compared = 0
+
+    class Index(int):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) == other
+
+        __hash__ = int.__hash__
+
+    count = 1000
+    keyless: list[int] = [Index(index) for index in range(count)]
+    shapes = opening.Shapes(0, [1] * count, list(range(count)), keyless)
+    monkeypatch.setattr(opening, "shapes", lambda *_: iter([shapes]))
+    data = batch_of(*(Record(None, b"", 1) for _ in range(count)))
+    at, settings = BatchAt(0, records.header_at(data)), LogSettings(cleanup_policy=("compact",))
+    with pytest.raises(InvalidRecords) as refused:
+        list(check_records(at, data, "t-0", settings, (10, 20), len(data)))
+    assert [index for index, _ in refused.value.errors] == list(range(count))
+    assert {text.partition(" without")[0] for _, text in refused.value.errors} == {
+        "Compacted topic cannot accept message"
+    }
+    assert compared < 10 * count
 
 
 @pytest.mark.parametrize("codec", CODECS)

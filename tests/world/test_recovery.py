@@ -194,6 +194,7 @@ def test_meta_properties_that_are_missing_beside_partitions_stop_the_start() -> 
     assert read(started(files, ottla_recovery="salvage"), "a") == [b"0", b"1", b"2"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -16,6 +16,7 @@ import sys
 from hashlib import sha256
 from typing import Any
 
+import pytest
 from ottla.protocol import messages as m
 
 from ..sim.faults import SETTINGS, History
@@ -74,6 +75,7 @@ def in_a_process(seed: int, hash_seed: str) -> Any:
     )
 
 
+@pytest.mark.long
 def test_two_runs_of_one_seed_leave_the_same_bytes_and_give_the_same_replies() -> None:
     first, second = in_a_process(7, "1"), in_a_process(7, "2")
     assert first == second

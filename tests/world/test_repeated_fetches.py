@@ -99,6 +99,7 @@ EVENTS = ("held", "immediate", "immediate", "produce", "produce", "produce", "de
 ASKED: tuple[tuple[tuple[str, int], ...], ...] = ((), (("t", 0),), (("t", 0), ("t", 1)), (("u", 0), ("t", 7)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_traced", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_not_decoded_has_the_same_effect(seed: int, is_traced: bool, served: Counter[Any]) -> None:

@@ -132,6 +132,7 @@ def change_of(chance: random.Random) -> Callable[[bytes], bytes] | None:
     return change if kind < 4 else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_traced", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_not_decoded_has_the_same_effect(seed: int, is_traced: bool, served: Counter[Any]) -> None:

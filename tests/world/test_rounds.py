@@ -50,6 +50,7 @@ def used_world(**settings: Any) -> World:
     return w
 
 
+@pytest.mark.long
 def test_400_days_of_an_idle_broker_are_few_events() -> None:
     w = used_world(offsets_retention_minutes="1440")
     assert count_events(w, 400 * DAY_MS) < 5_000
@@ -70,6 +71,7 @@ def test_400_days_of_three_idle_nodes_are_few_events() -> None:
     assert len(w.schedule.timers) == 0, "nodes with nothing to do wait for nothing"
 
 
+@pytest.mark.long
 def test_400_days_of_2_000_partitions_with_producers_are_few_events() -> None:
     """A round looks at so many in steps; those that have files to remove have an event for each."""
     w, many = World(), 2_000
@@ -225,6 +227,7 @@ def let_nothing_rest(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "on_loaded", loaded)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", [history, share_history, node_history])
 def test_what_rests_is_done_when_it_would_be_done_without_a_rest(
     history: History, monkeypatch: pytest.MonkeyPatch

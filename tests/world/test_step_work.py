@@ -126,12 +126,14 @@ def offsets_of(reply: m.OffsetFetchResponse) -> list[int]:
     return [group.topics[0].partitions[0].committed_offset for group in reply.groups]
 
 
+@pytest.mark.long
 def test_groups_are_sorted_by_their_coordinators_some_at_a_time(world: World) -> None:
     names = [f"absent-{number}" for number in range(3000)]
     world.ask("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=names[:1]))  # makes what reads the first one
     assert longest_step_of(world, "DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=names)) < 50 * len(names)
 
 
+@pytest.mark.long
 def test_records_of_many_topics_are_deleted_some_at_a_time(world: World) -> None:
     r, count = m.DeleteRecordsRequest, 3000
     parts = [r.DeleteRecordsPartition(partition_index=0, offset=0)]
@@ -166,6 +168,7 @@ def test_a_fetch_reads_some_partitions_at_a_time(world: World, monkeypatch: pyte
     assert (reads.count, reads.most <= _fetch_reading.STEP_READS) == (count, True)
 
 
+@pytest.mark.long
 def test_topics_of_many_partitions_are_dropped_one_after_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"gone-{number}" for number in range(3)]
     for name in names:

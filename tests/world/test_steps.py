@@ -273,6 +273,7 @@ def test_many_are_elected_described_or_marked_in_steps(asked: Any) -> None:
     assert world.turns >= turns
 
 
+@pytest.mark.long
 def test_logs_and_resources_of_a_broker_are_listed_in_steps() -> None:
     world, count = Turns(), 2 * STEP_ELEMENTS
     r = m.CreateTopicsRequest
@@ -335,6 +336,7 @@ def _fetch(name: str, partitions: int, wait_ms: int = 0) -> Any:
     return r(topics=[r.FetchTopic(topic=name, partitions=parts)], max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20)
 
 
+@pytest.mark.long
 def test_many_partitions_are_produced_to_and_fetched_in_steps() -> None:
     world, count = Turns(), 1200
     create(world, "t", count)
@@ -359,6 +361,7 @@ def test_many_partitions_are_produced_to_and_fetched_in_steps() -> None:
     assert refused.closed
 
 
+@pytest.mark.long
 def test_a_fetch_in_steps_lets_go_of_records_when_its_connection_is_lost() -> None:
     world, count = World(), 1200
     create(world, "t", count)
@@ -387,6 +390,7 @@ def test_a_fetch_whose_reply_is_too_large_lets_go_of_its_records() -> None:
     assert segment.holds == 0
 
 
+@pytest.mark.long
 def test_a_large_reply_is_encoded_in_a_turn_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the last batch was appended, and after the offsets were read."""
     from ottla.broker.apis import k00_produce, k09_offset_fetch

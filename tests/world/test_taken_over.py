@@ -59,6 +59,7 @@ def taken_over(paths: tuple[str, ...], to: Path) -> tuple[World, ReportView]:
     return World(in_memory(to), 0, 1_795_600_000_000), made.view
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
     recorded = KraftDirectories(name, tmp_path)
@@ -81,6 +82,7 @@ def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
     assert len(read(world, "plain", 0)) == len(truth["records"]["plain-0"]) + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "level", "has_directories"),
     [("3.2.3", defaults()[METADATA_VERSION], True), ("3.6.2", 14, False), ("3.7.2", 19, True)],

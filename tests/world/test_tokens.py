@@ -104,6 +104,17 @@ def test_more_tokens_than_one_batch_takes_are_removed_in_several(monkeypatch: py
     assert listed(world) == []
 
 
+def test_a_token_that_is_taken_back_while_expired_ones_are_looked_for_stops_nothing() -> None:
+    """The append of an earlier event may fail between two steps."""
+    world = world_of(None, **{"delegation.token.expiry.check.interval.ms": "60000"})
+    ids = [create(world, 1).token_id for _ in range(3)]
+    controller = world.broker.metadata.controller
+    step = sweep(controller, world.schedule.now_ms() + 100)
+    next(step)
+    controller.state.drop("tokens", ids[2])
+    assert len(list(step)) == 2
+
+
 def test_tokens_are_there_after_a_restart() -> None:
     world = world_of()
     token = create(world, -1, "bob")

@@ -194,6 +194,7 @@ def test_states_have_kafkas_numbers_and_names() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", in_turn(spans(0, 100, quick=3, each=25)))
 def test_histories_hold(seeds: range) -> None:
     """More of them, and deliberate bugs, in `test_sims`."""

@@ -240,6 +240,7 @@ def _share_groups() -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(20, quick=1))
 def test_requests_of_all_kinds_that_share_a_batch_are_taken_back_together(seed: int) -> None:
     chance = random.Random(seed)

@@ -39,12 +39,29 @@ def code(answer: Answer) -> str:
     return Errors(answer.reply.responses[0].partition_responses[0].error_code).name
 
 
+def named(topic: str) -> m.CreateTopicsRequest:
+    r = m.CreateTopicsRequest
+    return r(topics=[r.CreatableTopic(name=topic, num_partitions=1, replication_factor=1)], timeout_ms=1000)
+
+
 def coordinator(w: World, kind: int, key: str) -> int:
     found = w.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]))
     return int(found.coordinators[0].node_id)
 
 
 # cut off
+
+
+def test_what_waits_for_the_controller_without_a_client_leaves_nothing(w: World) -> None:
+    happens(w, "cut", 1)
+    w.pass_ms(1_000)
+    before, w.dispatcher = w.dispatcher, w.dispatchers[1]
+    timers = len(list(w.schedule.timers.first(1000)))
+    asked = w.send("CreateTopics", 5, named("u"))
+    w.dispatcher = before
+    assert len(list(w.schedule.timers.first(1000))) > timers
+    asked.waiting.cancel()
+    assert len(list(w.schedule.timers.first(1000))) == timers
 
 
 def test_a_leader_that_is_cut_off_takes_what_is_lost_later(w: World) -> None:

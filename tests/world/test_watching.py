@@ -109,11 +109,12 @@ def test_a_watcher_that_fails_is_a_bug_and_the_reply_is_sent(monkeypatch: pytest
     assert len(other.seen) == 1
 
 
+@pytest.mark.parametrize("test_of", ["not a function", lambda api: "not a function"])
 def test_an_interceptor_that_fails_to_say_what_concerns_it_lets_the_request_pass(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, test_of: object
 ) -> None:
     failing = Changing()
-    monkeypatch.setattr(failing, "concerns", "not a function")
+    monkeypatch.setattr(failing, "test_of", test_of)
     _, client = started(failing)
     before = bugs.count()
     client.ask(*METADATA)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import errno
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -199,6 +199,18 @@ def test_a_snapshot_of_the_metadata_replaces_the_log_before_it() -> None:
     assert create(again, "one-more") == 0
 
 
+def cycles_left(serve: Callable[[], None]) -> int:
+    """How many objects are left after a request is served 20 times: the least of three counts, because threads of the
+    test runner may leave some, too.
+    """
+    found = []
+    for _ in range(3):
+        for _ in range(20):
+            serve()
+        found.append(gc.collect())
+    return min(found)
+
+
 def test_what_a_request_made_goes_with_its_reply() -> None:
     """Without waiting for the garbage collector, whose rounds would be the slow replies: nothing on the ways that are
     gone often is a cycle.
@@ -253,9 +265,7 @@ def test_what_a_request_made_goes_with_its_reply() -> None:
 
             serve()
             gc.collect()
-            for _ in range(20):
-                serve()
-            assert gc.collect() == 0, what
+            assert cycles_left(serve) == 0, what
     finally:
         gc.unfreeze()
 
