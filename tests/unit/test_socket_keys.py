@@ -22,7 +22,7 @@ async def found(settings: list[str]) -> tuple[int, int, int]:
     server = Server(sources.build(sources.from_arguments(settings)), apis())
     await server.listeners.bind()
     await server.listeners.serve()
-    (listening,) = (one for servers in server.listeners._open.values() for each in servers for one in each.sockets)
+    (listening,) = (one for servers in server.listeners._open.values() for each, _ in servers for one in each.sockets)
     receive, send = (listening.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_RCVBUF, socket.SO_SNDBUF))
     info = listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
     for node in server.broker.nodes:
