@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,9 +12,9 @@ from ..protocol import codec, headers, schema
 from ..protocol.json_text import JsonWriter, json_writer
 from ..protocol.schema import StructSchema
 from ..protocol.structs import Struct
-from ..traces.reading import number, text
+from ..traces.reading import frame_of, number, text
 from ..verdict.trace_lines import Event
-from .plain import message_of
+from .plain import NotWhole, message_of
 
 SASL = frozenset((17, 36))  # SaslHandshake, SaslAuthenticate
 
@@ -89,9 +88,10 @@ class Exchange:
     def request(self) -> Struct:
         """The request, in ids of the trace. Raises NotWhole."""
         name, version = f"{self.api}Request", self.version
-        raw = self.event.get("raw")
-        if isinstance(raw, str):
-            frame = base64.b64decode(raw)
+        if self.event.get("raw"):
+            frame = frame_of(self.event)
+            if not frame:
+                raise NotWhole("the frame in the trace is damaged")
             _, start = headers.client_id_of(headers.request_header_version(name, version), frame)
             message: Struct = codec.parse(name, version, frame, start)
             return message

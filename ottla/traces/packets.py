@@ -11,7 +11,6 @@ Wireshark shows a gap there ("previous segment not captured").
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from ..verdict.trace_lines import Event
-from .reading import number, text
+from .reading import frame_of, number, text
 
 SEGMENT_BYTES: Final = 1460
 SNAP_BYTES: Final = 65535
@@ -67,7 +66,7 @@ def capture(events: Iterable[Event], port: int, frames: Frames) -> Iterator[byte
             yield from _at(at_us, connection.closed())
             del connections[name]
         elif kind in ("request", "refused", "reply") and number(event, "size"):
-            raw = base64.b64decode(text(event, "raw")) if event.get("raw") else b""
+            raw = frame_of(event)
             has_bytes = len(raw) == number(event, "size")
             frames.written += has_bytes
             frames.left_out += not has_bytes

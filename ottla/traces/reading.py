@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import glob
 import os
 import re
@@ -27,6 +28,14 @@ def number(event: Event, name: str) -> int:
     """A field that is a number; 0 if it is not there."""
     found = event.get(name)
     return found if isinstance(found, int) else 0
+
+
+def frame_of(event: Event) -> bytes:
+    """The raw frame of a request or reply; empty if the trace has none, or a damaged one."""
+    try:
+        return base64.b64decode(text(event, "raw"), validate=True)
+    except ValueError:
+        return b""
 
 
 def filters(event: Event) -> str:
@@ -56,12 +65,38 @@ def read(path: Path) -> Iterator[Event]:
 
 def follow(path: Path, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
     """Yields the events of a trace and then those that are added, across rotations, until it is interrupted."""
-    for one in files_of(path)[:-1]:
-        with one.open("rb") as file:
-            yield from events(str(one), file, is_last=False)
+    read_last: int | None = None
     while True:
-        with path.open("rb") as file:
-            yield from _until_rotated(file, path, sleep)
+        found = _next_file(path, read_last)
+        if found is None:
+            sleep(POLL_S)
+            continue
+        name, file = found
+        with file:
+            read_last = os.fstat(file.fileno()).st_ino
+            if name == path:
+                yield from _until_rotated(file, path, sleep)
+            else:
+                yield from events(str(name), file, is_last=False)
+
+
+def _next_file(path: Path, read_last: int | None) -> tuple[Path, BinaryIO] | None:
+    """Opens the file of a trace that comes after the one with this inode: the oldest if there is no such file. Rotation
+    may give all of them other names meanwhile; None if the next one has its old name no more, or no name yet.
+    """
+    files = files_of(path)
+    inodes = [_inode(one) for one in files]
+    place = inodes.index(read_last) + 1 if read_last in inodes else 0
+    try:
+        file = files[place].open("rb")
+    except (FileNotFoundError, IndexError):
+        if read_last is None:
+            raise
+        return None
+    if os.fstat(file.fileno()).st_ino == inodes[place]:
+        return files[place], file
+    file.close()
+    return None
 
 
 def _until_rotated(file: BinaryIO, path: Path, sleep: Callable[[float], None]) -> Iterator[Event]:

@@ -187,6 +187,9 @@ def test_what_the_trace_does_not_have_cannot_be_sent() -> None:
         Exchange(event("Produce", 9, produce_message("orders", batch(b"x")), raw=False)).request()
     with pytest.raises(NotWhole, match="auth_bytes is masked"):
         message_of("SaslAuthenticateRequest", {"auth_bytes": "***"})
+    for raw in ("YWJ", "Y*Jj", "\u00e9"):
+        with pytest.raises(NotWhole, match="the frame in the trace is damaged"):
+            Exchange({**event("Heartbeat", 4, m.HeartbeatRequest()), "raw": raw}).request()
 
 
 def test_steps_are_what_happened_without_log_ins() -> None:

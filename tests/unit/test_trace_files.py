@@ -115,6 +115,57 @@ def test_a_trace_is_followed_across_rotations(tmp_path: Path) -> None:
     assert found == ["trace", 1, 2, 3, "trace", 4]
 
 
+def test_a_trace_is_followed_across_rotations_that_come_together(tmp_path: Path) -> None:
+    """What is between two looks may be a whole file, or more than the files that are kept."""
+    path = written(tmp_path / "t.jsonl", HEAD, noted(1))
+    naps = 0
+
+    def rotate(number: int) -> None:
+        for old in (2, 1):
+            if (tmp_path / f"t.jsonl.{old}").exists():
+                (tmp_path / f"t.jsonl.{old}").rename(tmp_path / f"t.jsonl.{old + 1}")
+        path.rename(tmp_path / "t.jsonl.1")
+        written(path, HEAD, noted(number))
+
+    def sleep(_: float) -> None:
+        nonlocal naps
+        naps += 1
+        if naps == 1:
+            for number in (2, 3):
+                rotate(number)
+        elif naps == 2:
+            for number in (4, 5, 6):
+                rotate(number)
+            (tmp_path / "t.jsonl.3").unlink()  # which was read
+        else:
+            raise KeyboardInterrupt
+
+    found: list[object] = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(event["connection"] for event in follow(path, sleep) if "connection" in event)
+    assert found == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_trace_is_followed_while_its_file_has_no_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.jsonl", HEAD, noted(1))
+    naps = 0
+
+    def sleep(_: float) -> None:
+        nonlocal naps
+        naps += 1
+        if naps == 1:
+            path.rename(tmp_path / "t.jsonl.1")
+        elif naps == 2:
+            written(path, HEAD, noted(2))
+        elif naps == 4:
+            raise KeyboardInterrupt
+
+    found: list[object] = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(event["connection"] for event in follow(path, sleep) if "connection" in event)
+    assert found == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("chosen", "shown"),
     [

@@ -84,9 +84,11 @@ def test_an_exchange_becomes_a_connection_with_right_sequences() -> None:
     assert {one.at_us for one in found} == {1_000_000_000 + 1_000}
 
 
-def test_a_frame_without_bytes_leaves_a_gap() -> None:
+@pytest.mark.parametrize("raw", [None, "YWJj\u00e9", "YWJ", "Y*Jj"])
+def test_a_frame_without_bytes_leaves_a_gap(raw: str | None) -> None:
     frames = Frames()
-    found = packets([HEAD, event("request", b"abc", raw=False), event("request", b"def")], frames)
+    damaged = {**event("request", b"abc", raw=False), "raw": raw}
+    found = packets([HEAD, damaged, event("request", b"def")], frames)
     assert frames == Frames(written=1, left_out=1)
     assert [one.data for one in found if one.data] == [b"\0\0\0\x03def"]
     assert found[3].sequence == found[2].sequence + 7
