@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable
 
 from ..later import Later
+from ..serving import PortTaken, start_serving
 from . import routes
 from .access import refusal, refused_content_type
 from .encode import as_json
@@ -43,7 +44,7 @@ class LabServer:
 
     async def bind(self, around: Callable[[HttpConnection], asyncio.BaseProtocol] | None = None) -> None:
         """Binds the port; requests are answered after `serve`. `around`: puts TLS before a connection.
-        Raises OSError.
+        Raises PortTaken.
         """
         host = "0.0.0.0" if self.server.config["ottla.lab.open"] else "127.0.0.1"
         loop = asyncio.get_running_loop()
@@ -51,19 +52,26 @@ class LabServer:
         connect = self._connections.connect
         make = connect if around is None else lambda: around(connect())
         self.scheme = "http" if around is None else "https"
-        self._http = await loop.create_server(make, host, port, backlog=CONNECTIONS_MAX, start_serving=False)
+        try:
+            self._http = await loop.create_server(make, host, port, backlog=CONNECTIONS_MAX, start_serving=False)
+        except OSError as error:
+            raise PortTaken(f"{self._name}: {error.strerror or error}") from None
         self.port = self._http.sockets[0].getsockname()[1]
 
     @property
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
+    @property
+    def _name(self) -> str:
+        return f"the lab's port {self.server.config['ottla.lab.port']} (ottla.lab.port, --lab)"
+
     async def serve(self) -> None:
         """Starts to answer. Imports what /metrics needs in a thread meanwhile,
-        because that takes longer than a reply may.
+        because that takes longer than a reply may. Raises PortTaken.
         """
         assert self._http is not None
-        await self._http.start_serving()
+        await start_serving(self._http, self._name)
         self.server.machine.run_in_thread(
             lambda: importlib.import_module(f"{__package__}.exposition"), lambda _, error: None
         )

@@ -9,8 +9,6 @@ that wait behind it. asyncio's own loop does that by itself.
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import socket
 from collections.abc import Callable
 
@@ -18,24 +16,6 @@ BURST = 8
 """Connections that one turn of the loop accepts at most, so that it stays short. Those that are too many hold their
 descriptors for some turns more, beside all that the limit of connections leaves to files (`descriptors.shared_out`).
 """
-
-
-async def start_serving(server: asyncio.Server) -> None:
-    """Lets clients connect. Raises OSError if others have begun to listen since the address was bound: of that, uvloop
-    says nothing.
-    """
-    sockets = server.sockets
-    await server.start_serving()
-    if not all(_listens(one.fileno()) for one in sockets):
-        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-
-
-def _listens(descriptor: int) -> bool:
-    try:
-        with socket.socket(fileno=os.dup(descriptor)) as same:
-            return bool(same.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
-    except OSError:  # uvloop has closed it
-        return False
 
 
 class Acceptor:

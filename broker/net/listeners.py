@@ -12,7 +12,8 @@ from ..config.config import Config
 from ..config.listener_values import Listener
 from ..config.nodes import Node
 from ..later import Later
-from .accepting import Acceptor, start_serving
+from ..serving import PortTaken, start_serving
+from .accepting import Acceptor
 from .chances import Chances
 from .connection import Connection
 from .dispatch import Dispatcher
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 BACKLOG_KEY = "socket.listen.backlog.size"
 BUFFERS = {"socket.receive.buffer.bytes": socket.SO_RCVBUF, "socket.send.buffer.bytes": socket.SO_SNDBUF}
-
-
-class PortTaken(Exception):
-    """The address of a listener is in use or not available."""
 
 
 class Owner(Listening[Connection], Protocol):
@@ -73,10 +70,7 @@ class Listeners:
 
     async def _serve_node(self, node: Node) -> None:
         for server, address in self._open[node.id]:
-            try:
-                await start_serving(server)
-            except OSError as error:
-                raise PortTaken(f"{address}: {error.strerror or error}") from None
+            await start_serving(server, str(address))
 
     def _dispatcher(self, broker: Broker, node: Node, first: Dispatcher) -> Dispatcher:
         made = type(first)(broker.of_node(node), first.apis)

@@ -21,6 +21,7 @@ from ..config.lab_clock import MACHINE
 from ..later import drive
 from ..limits import BUFFERED_BYTES
 from ..machine import Machine
+from ..serving import PortTaken
 from ..tls.listeners import LAB
 from . import descriptors, warming
 from .api import Api
@@ -29,7 +30,7 @@ from .connection import Connection
 from .connection_counts import ConnectionCounts
 from .dispatch import Dispatcher
 from .idle import SWEEP_MS, IdleConnections
-from .listeners import Listeners, PortTaken
+from .listeners import Listeners
 from .listening import IdlePoll, SharedBuffer
 from .logs import Logs
 from .sending import Pipe
@@ -132,11 +133,11 @@ class Server:
         self.counts.load()
         try:
             await self.listeners.serve()
+            if self.lab is not None:
+                await self.lab.serve()
         except PortTaken:
             await self.stop()
             raise
-        if self.lab is not None:
-            await self.lab.serve()
         if self.broker.zookeeper is not None:
             from . import zookeeper
 
@@ -158,12 +159,7 @@ class Server:
         from ..lab.server import LabServer
 
         lab = LabServer(self)
-        try:
-            await lab.bind(self._around_http())
-        except OSError as error:
-            raise PortTaken(
-                f"the lab's port {self.config['ottla.lab.port']} (ottla.lab.port, --lab): {error.strerror or error}"
-            ) from None
+        await lab.bind(self._around_http())
         self.lab = lab
 
     def _around_http(self) -> Callable[[HttpConnection], asyncio.BaseProtocol] | None:

@@ -12,9 +12,10 @@ import pytest
 import uvloop
 from ottla.broker.apis import apis
 from ottla.broker.config import sources
+from ottla.broker.lab.server import LabServer
 from ottla.broker.net.accepting import BURST, Acceptor
-from ottla.broker.net.listeners import PortTaken
 from ottla.broker.net.server import Server
+from ottla.broker.serving import PortTaken
 
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
 TURNS_MAX = 8
@@ -54,29 +55,40 @@ async def connect_at_once(tmp_path: Path, count: int) -> int:
                 one.close()
 
 
-async def serve_beside_another(tmp_path: Path) -> None:
-    """Starts to serve at an address where another socket has begun to listen since it was bound."""
-    settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={tmp_path}"]
+async def serve_beside_another(tmp_path: Path, lab: bool) -> None:
+    """Starts to serve at an address where another socket has begun to listen since it was bound: a listener's, or the
+    lab's.
+    """
+    settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={tmp_path}", "ottla.lab.port=0"]
     server = Server(sources.build(sources.from_arguments(settings)), apis())
     await server.listeners.bind()
     (((bound, _),),) = server.listeners._open.values()
+    http = LabServer(server)
+    await http.bind()
+    taken = http._http if lab else bound
+    assert taken is not None
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(bound.sockets[0].getsockname())
+        other.bind(taken.sockets[0].getsockname())
         other.listen()
         try:
             await server.listeners.serve()
+            await http.serve()
         finally:
             server.listeners.close_all()
+            http.stop()
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_broker_does_not_serve_at_an_address_where_another_has_begun_to_listen(loop: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("lab", "named"), [(False, "PLAINTEXT://127.0.0.1"), (True, r"the lab's port 0 \(.*\)")])
+def test_a_broker_does_not_serve_at_an_address_where_another_has_begun_to_listen(
+    loop: object, lab: bool, named: str, tmp_path: Path
+) -> None:
     with (
         asyncio.Runner(loop_factory=loop) as runner,  # type: ignore[arg-type]
-        pytest.raises(PortTaken, match=r"PLAINTEXT://127.0.0.1:.*[Aa]ddress already in use"),
+        pytest.raises(PortTaken, match=rf"{named}:.*[Aa]ddress already in use"),
     ):
-        runner.run(serve_beside_another(tmp_path))
+        runner.run(serve_beside_another(tmp_path, lab))
 
 
 @pytest.mark.parametrize("named", [[], ["controller.listener.names=controller"], ["controller.listener.names=OTHER"]])
