@@ -22,10 +22,11 @@ from .clock import Clock
 from .lab_client import Lab
 
 START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 120.0  # one with very many partitions takes seconds
 
 
 class BrokerFailed(RuntimeError):
-    """The broker did not start; the message contains its log."""
+    """The broker did not start or stop; the message contains its log."""
 
 
 class Broker:
@@ -152,9 +153,16 @@ class Broker:
         self.lab_url = line[1] if len(line) > 1 else ""
 
     def stop(self) -> int:
-        """Stops the broker cleanly (SIGTERM); returns its exit code."""
+        """Stops the broker cleanly (SIGTERM); returns its exit code. Raises BrokerFailed, and kills the broker, if it
+        takes longer than two minutes.
+        """
         assert self._process is not None
         self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerFailed(f"the broker did not stop within {STOP_SECONDS_MAX} s:\n{self.log}") from None
         return self._reap()
 
     def kill(self) -> None:
@@ -188,9 +196,11 @@ class Broker:
         self.close()
 
     def close(self) -> None:
-        """Stops the broker, and removes the directory if it is a temporary one."""
-        if self._process is not None:
-            self.stop()
-        if self._temporary:
-            shutil.rmtree(self.directory, ignore_errors=True)
-        self._log_path.unlink(missing_ok=True)
+        """Stops the broker, and removes the directory if it is a temporary one. Raises BrokerFailed as `stop`."""
+        try:
+            if self._process is not None:
+                self.stop()
+        finally:
+            if self._temporary:
+                shutil.rmtree(self.directory, ignore_errors=True)
+            self._log_path.unlink(missing_ok=True)

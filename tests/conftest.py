@@ -94,13 +94,15 @@ def _keep_directories() -> None:
 
     def keeping(broker: Broker) -> None:
         test = os.environ.get("PYTEST_CURRENT_TEST", "")
-        if broker.running:
-            broker.stop()
-        if broker.data_directory.exists():
-            kept = Path(tempfile.mkdtemp(prefix="ottla-left-"))
-            shutil.copytree(broker.data_directory, kept / "data", ignore=shutil.ignore_patterns("*-delete"))
-            LEFT[kept] = test
-        close(broker)
+        try:
+            if broker.running:
+                broker.stop()
+            if broker.data_directory.exists():
+                kept = Path(tempfile.mkdtemp(prefix="ottla-left-"))
+                shutil.copytree(broker.data_directory, kept / "data", ignore=shutil.ignore_patterns("*-delete"))
+                LEFT[kept] = test
+        finally:
+            close(broker)
 
     setattr(Broker, "close", keeping)  # noqa: B010  # a method cannot be assigned to
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from ottla.broker.config import sources
 from ottla.protocol import messages as m
 
+from ottla import testing
 from ottla.cli import main
 from ottla.lab_cluster import Cluster
 from ottla.testing import Broker, BrokerFailed
@@ -182,6 +183,19 @@ def test_a_broker_listens_at_an_address_of_ipv6(tmp_path: Path) -> None:
         assert CliRunner().invoke(main, ["ready", "-b", address]).exit_code == 0
         (node,) = broker.lab.get("nodes")["nodes"]
         assert node["listeners"] == [f"PLAINTEXT://{address}"]
+
+
+def test_a_broker_that_does_not_stop_is_killed_and_says_so_to_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(testing, "STOP_SECONDS_MAX", 0.1)
+    broker = Broker().start()
+    os.kill(broker.pid, signal.SIGSTOP)
+    with pytest.raises(BrokerFailed, match=r"did not stop within 0\.1 s"):
+        broker.close()
+    assert not broker.running
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_broker_that_cannot_start_leaves_nothing_open_and_no_files(
