@@ -49,6 +49,7 @@ def modules(folder: str, *names: str) -> list[str]:
 
 EXAMINED = modules("clients", "examinations", "verdict")
 ERRORS = modules("clients", "error_codes", "faults", "telemetry_errors", "streams_errors", "damaged_replies")
+LASTING = modules("clients", "compared", "gssapi", "history")
 GROUPS = modules("clients", "examples", "group_scenarios", "groups", "share", "streams", "transactions")
 LARGE = modules("process", "docs", "packaging")
 ATTACKS = modules("process", "attack")
@@ -65,9 +66,10 @@ LANES = {  # what takes long or gives way begins first
     "computing": Plan(IN_STEPS, COMPUTING),
     "simulating": Plan(SIMULATED, COMPUTING),
     "oracle": Plan(WITH_KAFKA),
-    "clients": Plan(["tests/clients", *ignoring([*EXAMINED, *ERRORS, *GROUPS])]),
+    "clients": Plan(["tests/clients", *ignoring([*EXAMINED, *ERRORS, *LASTING, *GROUPS])]),
     "large": Plan(LARGE),
     "errors": Plan(ERRORS),
+    "lasting": Plan(LASTING),
     "others": Plan(ignoring(["tests/clients", "tests/pipeline", *NAMED])),
     "pipeline": Plan(["tests/pipeline"]),
     "attacks": Plan([*ATTACKS, *STORIES]),
