@@ -74,12 +74,13 @@ class Opened(Event):
 @dataclass(slots=True)
 class Closed(Event):
     """`by`: client or broker, empty if it is not known. `reason`: of the broker (docs/reference/trace.md). `idle_us`:
-    since its last request or reply.
+    since its last request or reply. `unanswered`: the request whose reply was awaited; None without one.
     """
 
     by: str = ""
     reason: str = ""
     idle_us: int = 0
+    unanswered: Request | None = None
 
 
 @dataclass(slots=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..protocol import messages as m
+from ..protocol.errors import Errors
 from .events import UNKNOWN, Closed, Event, Opened, Refused, Reply, Request, batches, leave_records
 from .replies import errors_of
 from .report import ClientReport, Outcome, RuleReport
-from .rule import KEPT_BYTES_MAX, WRITERS, Examination, Failure, Rule, Writer, keep_short, key_of
+from .rule import FAILURES_MAX, KEPT_BYTES_MAX, WRITERS, Examination, Recent, Rule, Writer, failure, keep_short, key_of
 from .rules import all_rules
 
 CLIENTS_MAX: Final = 1000
@@ -168,6 +169,10 @@ class _Connection:
 ALL: Final = Share()
 
 
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
+
+
 class Examiner:
     """Examines all clients of a stream of events, or a share of them; each share needs all events. `unexamined`:
     requests of clients beyond the limit.
@@ -186,6 +191,8 @@ class Examiner:
         """The keys of the APIs whose messages are looked into."""
         self._connections: dict[int, _Connection] = {}
         self._clients: dict[Who, _Client] = {}
+        self._nameless: Recent[tuple[str | None, str], tuple[str, str]] = Recent()
+        """The software whose ApiVersions was refused, by client id and host: it cannot say its name to that broker."""
         self.unexamined = 0
 
     def feed(self, event: Event) -> None:
@@ -201,15 +208,11 @@ class Examiner:
         elif isinstance(event, Refused):
             self._refused(event)
 
-    def forget_connections(self) -> None:
-        """Another broker begins, whose connections have numbers of their own."""
-        self.forget_states()
+    def forget(self) -> None:
+        """Events are missing, or another broker begins, whose connections have numbers of their own: nothing is
+        concluded from what was before. Connections may have been closed meanwhile.
+        """
         self._connections.clear()
-
-    def forget_states(self) -> None:
-        """Events are missing: nothing is concluded from what was before them."""
-        for connection in self._connections.values():
-            connection.asked = None
         for client in self._clients.values():
             client.is_whole = False
             for one in client.rules:
@@ -227,8 +230,8 @@ class Examiner:
         request.listener = connection.listener
         connection.used_us = request.mono_us
         named = request.of(m.ApiVersionsRequest) if request.key == API_VERSIONS else None
-        if named is not None and named.client_software_name:
-            connection.software, connection.software_version = named.client_software_name, named.client_software_version
+        if named is not None:
+            self._named(named, request, connection)
         elif request.software != UNKNOWN:
             connection.software, connection.software_version = request.software, request.software_version
         request.is_first = connection.requests == 1 and connection.was_opened and request.software == UNKNOWN
@@ -250,6 +253,16 @@ class Examiner:
         for call in calls.asked:
             call(request)
 
+    def _named(self, named: m.ApiVersionsRequest, request: Request, connection: _Connection) -> None:
+        """Notes what a client says of itself, or has said on another connection before that was refused."""
+        if named.client_software_name:
+            connection.software, connection.software_version = named.client_software_name, named.client_software_version
+        elif request.software != UNKNOWN:
+            connection.software, connection.software_version = request.software, request.software_version
+        elif connection.software == UNKNOWN:
+            at = request.client_id, _host(request.address)
+            connection.software, connection.software_version = self._nameless.get(at, (UNKNOWN, UNKNOWN))
+
     def _client(self, event: Request, connection: _Connection) -> _Client | None:
         """Returns the client of a request; None if there are too many."""
         found = connection.client
@@ -259,8 +272,8 @@ class Examiner:
             if who.client_id == event.client_id and who[1:3] == software:
                 return found
         connection.address = event.address
-        host = event.address.rpartition(":")[0]
-        return self._known(Who(event.client_id, connection.software, connection.software_version, host))
+        who = Who(event.client_id, connection.software, connection.software_version, _host(event.address))
+        return self._known(who)
 
     def _known(self, who: Who) -> _Client | None:
         """Returns a client, which may be a new one; None if there are too many."""
@@ -290,6 +303,10 @@ class Examiner:
             return  # of a request before the beginning of the stream
         request, connection.asked = connection.asked, None
         connection.used_us = reply.mono_us
+        told = reply.of(m.ApiVersionsResponse) if request.key == API_VERSIONS else None
+        if told is not None and told.error_code == Errors.UNSUPPORTED_VERSION:
+            at = request.client_id, _host(request.address)
+            self._nameless[at] = connection.software, connection.software_version
         if connection.client is not None:
             if request.key in WITH_RECORDS:
                 leave_records(reply)
@@ -316,8 +333,7 @@ class Examiner:
         connection = self._connection(refused.connection)
         connection.used_us = refused.mono_us
         if connection.client is None:
-            host = refused.address.rpartition(":")[0]
-            who = Who(None, connection.software, connection.software_version, host)
+            who = Who(None, connection.software, connection.software_version, _host(refused.address))
             connection.client = self._known(who)
         if connection.client is None:
             self.unexamined += 1
@@ -329,7 +345,7 @@ class Examiner:
         connection = self._connections.pop(closed.connection, None)
         if connection is None or connection.client is None:
             return
-        closed.idle_us = closed.mono_us - connection.used_us
+        closed.idle_us, closed.unanswered = closed.mono_us - connection.used_us, connection.asked
         for client in {**connection.earlier, connection.client.number: connection.client}.values():
             for call in client.closings:
                 call(closed)
@@ -356,7 +372,7 @@ class Examiner:
 
 def _rule_report(rule: Rule) -> RuleReport:
     pending = list(rule.pending())
-    failures: list[Failure] = [*rule.failures, *pending]
+    first = [failure(one.words, *one.events) for one in pending[: FAILURES_MAX - len(rule.failures)]]
     failed = rule.failed + len(pending)
     outcome: Outcome = "failed" if failed else "passed" if rule.checks else "not exercised"
     about = rule.about
@@ -384,6 +400,6 @@ def _rule_report(rule: Rule) -> RuleReport:
                     for seen in one.evidence
                 ],
             }
-            for one in failures
+            for one in (*rule.failures, *first)
         ],
     )

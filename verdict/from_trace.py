@@ -23,7 +23,7 @@ FILTERS: Final = "filters"
 """Of the first line of a trace: what was traced, null for everything."""
 Convert = Callable[[object], object]
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "string": (str, type(None)),
+    "string": (str,),
     "bool": (bool,),
     "float64": (float, int, str),
 }
@@ -43,6 +43,8 @@ class TraceExaminer:
     def __init__(self, examination: Examination | None = None, share: Share = ALL) -> None:
         self.examiner = Examiner(examination, share)
         self._zero_us: int | None = None
+        self._newest = 0  # connection
+        self._has_head = False  # since a connection was opened
 
     def take(self, line: Line) -> Event | None:
         """Takes the next line; returns the event that it was for the rules. Raises FilteredTrace."""
@@ -53,10 +55,15 @@ class TraceExaminer:
                 raise FilteredTrace(filters)
             found_us = _number(line, "clock_ms") * 1000 - _number(line, "mono_us")
             if self._zero_us is not None and abs(found_us - self._zero_us) > SAME_RUN_US:
-                examiner.forget_connections()
-            self._zero_us = found_us
+                examiner.forget()
+            self._zero_us, self._has_head = found_us, True
+        elif kind == "opened":
+            number = _number(line, "connection")
+            if self._has_head and number <= self._newest:  # a broker counts from 1, and names all at first
+                examiner.forget()
+            self._newest, self._has_head = max(number, 0 if self._has_head else self._newest), False
         elif kind in ("dropped", "damaged"):
-            examiner.forget_states()
+            examiner.forget()
         event = event_of(line, examiner.keys, examiner.message_keys)
         if event is not None:
             examiner.feed(event)
@@ -251,9 +258,7 @@ def _convert(loaded: Schema, field: FieldSchema) -> Convert:
     one = _element(loaded, field)
     if field.is_array:
         return lambda found: _maybe_null(field, found, lambda: [one(each) for each in cast("list[object]", found)])
-    if field.struct is not None:
-        return lambda found: _maybe_null(field, found, lambda: one(found))
-    return one
+    return lambda found: _maybe_null(field, found, lambda: one(found))
 
 
 def _maybe_null(field: FieldSchema, found: object, convert: Callable[[], object]) -> object:
@@ -266,13 +271,14 @@ def _maybe_null(field: FieldSchema, found: object, convert: Callable[[], object]
 
 
 def _element(loaded: Schema, field: FieldSchema) -> Convert:
+    """Returns what converts a value, or one of an array. Null is none."""
     if field.struct is not None:
         make = _struct(loaded, field.struct)
-        return lambda found: None if found is None else make(cast(Line, found))
+        return lambda found: make(cast(Line, found))
     if field.element_type == "records":
         return _records
     if field.element_type in ("bytes", "uuid"):
-        return lambda found: None if found is None else _bytes(str(found))
+        return lambda found: _bytes(cast(str, _of_type((str,), found)))
     types = _TYPES.get(field.element_type, (int,))
     return lambda found: _of_type(types, found)
 
@@ -296,4 +302,5 @@ def _records(found: object) -> BatchHead | None:
         return None
     names = {"bytes": "size", "count": "records"}
     values = {names.get(name, name): value for name, value in found.items()}
-    return BatchHead(**{name: one for name, one in values.items() if name in BatchHead._fields})
+    known = {name: _of_type((int,), one) for name, one in values.items() if name in BatchHead._fields}
+    return BatchHead(**cast(dict[str, int], known))

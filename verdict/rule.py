@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, NamedTuple, TypeVar
 
 from ..protocol import schema
 from ..protocol.structs import Struct
@@ -61,6 +61,22 @@ class Recent(OrderedDict[K, V]):
             self.has_forgotten = True
 
 
+class OfConnections(dict[int, Recent[K, None]]):
+    """What was on which connection: keys of states that a closed connection ends, or one that is asked for, without a
+    look at all states.
+    """
+
+    def add(self, connection: int, key: K) -> None:
+        keys = self.get(connection)
+        if keys is None:
+            keys = self[connection] = Recent()
+        keys[key] = None
+
+    def take(self, connection: int) -> Iterable[K]:
+        """Returns the keys of a connection, and forgets that they were there."""
+        return self.pop(connection, ())
+
+
 def latest(found: Recent[K, V]) -> list[V]:
     """What was set last, in its order: no more than evidence needs."""
     return [*islice(reversed(found.values()), LATEST_MAX)][::-1]
@@ -83,6 +99,13 @@ class Failure:
 
     words: str
     evidence: tuple[Evidence, ...]
+
+
+class Unfinished(NamedTuple):
+    """A failure, unless more comes. `events`: what shows it, in their order."""
+
+    words: str
+    events: tuple[Event, ...]
 
 
 Writer = Literal["any", "idempotent", "transactional"]
@@ -195,7 +218,7 @@ class Rule:
     def closed(self, closed: Closed) -> None:
         """A connection was closed."""
 
-    def pending(self) -> Iterable[Failure]:
+    def pending(self) -> Iterable[Unfinished]:
         """Returns what is wrong if nothing more comes. Changes nothing: more may come."""
         return ()
 

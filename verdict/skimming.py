@@ -45,7 +45,7 @@ class Skimmer:
             self._asked(event.connection, line[start:end] if 0 <= start < end else b"")
         elif isinstance(event, Opened | Closed):
             self._others.discard(self._current.pop(event.connection, b""))
-        elif kind == "trace":  # connections may have new numbers
+        elif kind in ("trace", "dropped", "damaged"):  # connections may have new numbers, or be forgotten
             self._current.clear()
             self._others.clear()
 

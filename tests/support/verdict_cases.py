@@ -215,7 +215,7 @@ def five_in_flight(s: Script, right: bool) -> None:
 def epoch_bumped(s: Script, right: bool) -> None:
     produced(s, records(0))
     produced(s, records(5), Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
-    produced(s, records(0, epoch=1 if right else 0))
+    produced(s, records(0, epoch=1 if right else 0, time=1))
 
 
 @case("KIP-98.init-first")
@@ -268,9 +268,11 @@ def synced(s: Script) -> None:
     s.asks("SyncGroup", 5, request, m.SyncGroupResponse())
 
 
-def beats(s: Script, after_ms: float = 3000, generation: int = 2, instance: str | None = None, code: int = 0) -> None:
+def beats(
+    s: Script, after_ms: float = 3000, generation: int = 2, instance: str | None = None, code: int = 0, *, over: int = 1
+) -> None:
     request = m.HeartbeatRequest(group_id="g", generation_id=generation, member_id="m", group_instance_id=instance)
-    s.asks("Heartbeat", 4, request, m.HeartbeatResponse(error_code=code), after_ms=after_ms)
+    s.asks("Heartbeat", 4, request, m.HeartbeatResponse(error_code=code), after_ms=after_ms, connection=over)
 
 
 def left(s: Script) -> None:
@@ -332,7 +334,7 @@ def coordinator_found_again(s: Script, right: bool) -> None:
 # groups of KIP-848 and KIP-932
 
 
-def heartbeat(s: Script, epoch: int, given: int, *, code: int = 0, **fields: object) -> None:
+def heartbeat(s: Script, epoch: int, given: int, *, code: int = 0, connection: int = 1, **fields: object) -> None:
     values: dict[str, object] = {"group_id": "g", "member_id": "m", "member_epoch": epoch}
     if epoch == 0:
         values |= {"rebalance_timeout_ms": 5000, "subscribed_topic_names": ["t"], "topic_partitions": []}
@@ -343,7 +345,7 @@ def heartbeat(s: Script, epoch: int, given: int, *, code: int = 0, **fields: obj
     reply.heartbeat_interval_ms = interval_ms
     if assignment is not None:
         reply.assignment = m.ConsumerGroupHeartbeatResponse.Assignment(topic_partitions=_owned(reply, assignment))
-    s.asks("ConsumerGroupHeartbeat", 1, request, reply, after_ms=3000)
+    s.asks("ConsumerGroupHeartbeat", 1, request, reply, after_ms=3000, connection=connection)
 
 
 def _owned(message: Struct, partitions: object) -> list[m.ConsumerGroupHeartbeatResponse.TopicPartitions]:

@@ -24,6 +24,7 @@ def joins(
     skips: bool = False,
     protocols: tuple[str, ...] = ("range",),
     after_ms: float = 100,
+    connection: int = 1,
 ) -> None:
     r, a = m.JoinGroupRequest, m.JoinGroupResponse
     u = m.ConsumerProtocolSubscription
@@ -35,25 +36,31 @@ def joins(
     members = [a.JoinGroupResponseMember(member_id=one) for one in ("m", "n")] if leader == "m" else []
     reply = a(generation_id=2, protocol_type="consumer", protocol_name="range", leader=leader, member_id="m")
     reply.members, reply.skip_assignment = members, skips
-    s.asks("JoinGroup", 9, request, reply, after_ms=after_ms)
+    s.asks("JoinGroup", 9, request, reply, after_ms=after_ms, connection=connection)
 
 
-def syncs(s: Script, given: tuple[int, ...] = (), assigned: tuple[str, ...] = (), protocol: str = "range") -> None:
+def syncs(
+    s: Script,
+    given: tuple[int, ...] = (),
+    assigned: tuple[str, ...] = (),
+    protocol: str = "range",
+    connection: int = 1,
+) -> None:
     r, u = m.SyncGroupRequest, m.ConsumerProtocolAssignment
     request = r(group_id="g", generation_id=2, member_id="m", protocol_type="consumer", protocol_name=protocol)
     request.assignments = [r.SyncGroupRequestAssignment(member_id=one) for one in assigned]
     message = u(assigned_partitions=[u.TopicPartition(topic="t", partitions=list(given))])
     data = embedded("ConsumerProtocolAssignment", message)
     reply = m.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=data)
-    s.asks("SyncGroup", 5, request, reply)
+    s.asks("SyncGroup", 5, request, reply, connection=connection)
 
 
-def commits(s: Script, partition: int, epoch: int = 2, after_ms: float = 100) -> None:
+def commits(s: Script, partition: int, epoch: int = 2, after_ms: float = 100, connection: int = 1) -> None:
     r = m.OffsetCommitRequest
     one = r.OffsetCommitRequestPartition(partition_index=partition, committed_offset=5)
     topics = [r.OffsetCommitRequestTopic(name="t", partitions=[one])]
     request = r(group_id="g", generation_id_or_member_epoch=epoch, member_id="m", topics=topics)
-    s.asks("OffsetCommit", 9, request, m.OffsetCommitResponse(), after_ms=after_ms)
+    s.asks("OffsetCommit", 9, request, m.OffsetCommitResponse(), after_ms=after_ms, connection=connection)
 
 
 @case("KIP-429.claims-own")

@@ -19,8 +19,8 @@ from ottla.verdict.rules import all_rules
 from ottla.testing import Broker
 from ottla.traces.reading import read
 
-TIMES = "mono_us", "idle_us"
-"""What events say of how long something took."""
+TIMES = "mono_us", "idle_us", "has_gone"
+"""What events say of how long something took, and what compares it for several rules."""
 SAME_SECONDS = 30.0
 """After which reports are looked at once more: each look examines the whole trace, which takes a busy machine long."""
 PAUSE_SECONDS = 0.2

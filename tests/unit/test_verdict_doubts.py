@@ -10,6 +10,7 @@ from ottla.protocol.errors import Errors
 from ottla.verdict.events import Closed
 from ottla.verdict.examiner import CLIENTS_MAX, Examiner
 from ottla.verdict.from_trace import examine
+from ottla.verdict.rule import Recent
 
 from ..support import verdict_client_cases, verdict_group_cases
 from ..support.verdict_cases import CASES, beats, fetched, heartbeat, initialized, joined, produced
@@ -209,3 +210,27 @@ def test_all_clients_of_a_connection_hear_that_it_was_closed() -> None:
         if isinstance(held, dict | set) and len(held) >= 50
     ]
     assert of_connections == []
+
+
+def test_what_is_known_of_other_connections_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be thousands of members that have never left, and of partitions."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("goes through all states")
+
+    examiner, script = Examiner(), Script()
+    joined(script)
+    syncs(script)
+    heartbeat(script, 0, 1)
+    verdict_client_cases.asks_for_end(script)
+    produced(script, records(0))
+    known = len(script.events)
+    script.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse(), connection=2)
+    fetched(script, 1, 9, connection=2)
+    script.closes(2)
+    for event in script.events[:known]:
+        examiner.feed(event)
+    for name in ("items", "__iter__"):
+        monkeypatch.setattr(Recent, name, never)
+    for event in script.events[known:]:
+        examiner.feed(event)

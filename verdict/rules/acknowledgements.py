@@ -10,7 +10,7 @@ from typing import Final
 from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
-from ..rule import Needs, Recent, Rule, rule
+from ..rule import Needs, OfConnections, Recent, Rule, rule
 from .share_groups import SESSION, Session, session_of
 
 RENEW: Final = 4
@@ -189,6 +189,7 @@ class ShareSessionRestarted(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._lost: Recent[Session, tuple[Request, Reply]] = Recent()
+        self._of: OfConnections[Session] = OfConnections()
 
     def asked(self, request: Request) -> None:
         session = session_of(request)
@@ -206,10 +207,11 @@ class ShareSessionRestarted(Rule):
             return
         if found.error_code in SESSION_LOST:
             self._lost[session[0]] = request, reply
+            self._of.add(request.connection, session[0])
 
     def closed(self, closed: Closed) -> None:
-        for at in [at for at in self._lost if at[0] == closed.connection]:
-            del self._lost[at]
+        for at in self._of.take(closed.connection):
+            self._lost.pop(at, None)
 
 
 def renewed(request: Request) -> Iterator[tuple[Place, Batch]]:
@@ -240,6 +242,17 @@ class RenewalMarked(Rule):
             self.fail("renewals, and is_renew_ack is not set", request)
 
 
+@dataclass(slots=True)
+class _Lock:
+    """The highest offset that was acquired last, until when, and by which request."""
+
+    last_offset: int
+    lasts_us: int
+    until_us: int
+    request: Request
+    reply: Reply
+
+
 @rule(
     "KIP-1222.renews-in-time",
     "share-group",
@@ -254,28 +267,29 @@ class RenewsInTime(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._locks: Recent[Place, tuple[int, int, Request, Reply]] = Recent()
-        """The highest offset that was acquired last, until when, and by which request."""
+        self._locks: Recent[Place, _Lock] = Recent()
 
     def asked(self, request: Request) -> None:
         for at, one in renewed(request):
             lock = self._locks.get(at)
             if lock is None:
                 continue
-            if request.mono_us <= lock[1]:
+            if request.mono_us <= lock.until_us:
                 self.kept()
-                self._locks[at] = lock[0], lock[1] + (request.mono_us - lock[3].mono_us), *lock[2:]
-            elif one.first_offset <= lock[0]:
-                late_ms = (request.mono_us - lock[1]) // 1000
-                self.fail(f"renews offset {one.first_offset} {late_ms} ms after its lock", lock[2], lock[3], request)
+                lock.until_us = request.mono_us + lock.lasts_us
+            elif one.first_offset <= lock.last_offset:
+                late_ms = (request.mono_us - lock.until_us) // 1000
+                words = f"renews offset {one.first_offset} {late_ms} ms after its lock"
+                self.fail(words, lock.request, lock.reply, request)
 
     def answered(self, request: Request, reply: Reply) -> None:
         asked, found = request.of(m.ShareFetchRequest), reply.of(m.ShareFetchResponse)
         if asked is None or found is None or found.acquisition_lock_timeout_ms <= 0:
             return
-        until_us = reply.mono_us + found.acquisition_lock_timeout_ms * 1000 + TOLERANCE_US
+        lasts_us = found.acquisition_lock_timeout_ms * 1000 + TOLERANCE_US
         for topic in found.responses:
             for one in topic.partitions:
                 if one.acquired_records:
                     at = asked.group_id or "", asked.member_id or "", bytes(topic.topic_id), one.partition_index
-                    self._locks[at] = one.acquired_records[-1].last_offset, until_us, request, reply
+                    last_offset, until_us = one.acquired_records[-1].last_offset, reply.mono_us + lasts_us
+                    self._locks[at] = _Lock(last_offset, lasts_us, until_us, request, reply)

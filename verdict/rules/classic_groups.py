@@ -10,7 +10,7 @@ from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
 from ..replies import errors_of
-from ..rule import Failure, Needs, Recent, Rule, failure, rule
+from ..rule import Needs, OfConnections, Recent, Rule, Unfinished, rule
 
 SETTLE_US: Final = 5_000_000  # in which requests that were on their way may still have an old generation
 CANNOT_LEAVE: Final = frozenset(
@@ -159,7 +159,7 @@ class HeartbeatsInTime(Rule):
         life = self._life(request)
         if life is None:
             return
-        if life.at_us is not None:
+        if life.at_us is not None and request.connection == life.last.connection:  # else its broker was out of reach
             self._judge(life, request, request.mono_us - life.at_us)
         life.last, life.at_us = request, None
 
@@ -234,12 +234,13 @@ class LeavesAtClose(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._members: Recent[Member, _Stay] = Recent()
+        self._of: OfConnections[Member] = OfConnections()
         self._gone: Recent[Member, tuple[Request, Closed]] = Recent()
 
     def answered(self, request: Request, reply: Reply) -> None:
         asked, found = request.of(m.SyncGroupRequest), reply.of(m.SyncGroupResponse)
         if asked is not None and found is not None and not found.error_code and asked.group_instance_id is None:
-            self._members[asked.group_id, asked.member_id] = _Stay(request, can_leave=True)
+            self._stays((asked.group_id, asked.member_id), _Stay(request, can_leave=True))
         beat = request.message
         if (
             not isinstance(beat, m.JoinGroupRequest | m.HeartbeatRequest | m.OffsetCommitRequest)
@@ -263,19 +264,25 @@ class LeavesAtClose(Rule):
             at = found.group_id, found.member_id
             self._gone.pop(at, None)
             if at in self._members:
-                self._members[at] = _Stay(request, can_leave=False)
+                self._stays(at, _Stay(request, can_leave=False))
+
+    def _stays(self, at: Member, stay: _Stay) -> None:
+        self._members[at] = stay
+        self._of.add(stay.last.connection, at)
 
     def closed(self, closed: Closed) -> None:
+        were_here = self._of.take(closed.connection)
         if closed.by == "broker":  # a client that goes then may know no coordinator
             return
-        for at, stay in list(self._members.items()):
-            if stay.last.connection == closed.connection and stay.can_leave:
+        for at in were_here:
+            stay = self._members.get(at)
+            if stay is not None and stay.last.connection == closed.connection and stay.can_leave:
                 self._gone[at] = stay.last, closed
 
-    def pending(self) -> Iterator[Failure]:
+    def pending(self) -> Iterator[Unfinished]:
         for at, (request, closed) in self._gone.items():
             if at in self._members:
-                yield failure(f"member {at[1]} of group {at[0]} is gone and has not left", request, closed)
+                yield Unfinished(f"member {at[1]} of group {at[0]} is gone and has not left", (request, closed))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
-from ..rule import Failure, Recent, Rule, failure, rule
+from ..rule import OfConnections, Recent, Rule, Unfinished, rule
 
 LEAVES: Final = -1
 LEAVES_FOR_NOW: Final = -2  # a static member
@@ -55,27 +55,27 @@ class EpochEchoed(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._epochs: Recent[Member, tuple[int, Request, Reply]] = Recent()
+        self._epochs: Recent[Member, tuple[int, int, Request, Reply]] = Recent()  # that were given, and sent before
 
     def answered(self, request: Request, reply: Reply) -> None:
-        at, found = member_of(request, reply), answer_of(reply)
-        if at is None or found is None:
+        at, beat, found = member_of(request, reply), beat_of(request), answer_of(reply)
+        if at is None or beat is None or found is None:
             return
         if found.error_code or found.member_epoch <= 0:
             self._epochs.pop(at, None)
         else:
-            self._epochs[at] = found.member_epoch, request, reply
+            self._epochs[at] = found.member_epoch, beat.member_epoch, request, reply
 
     def asked(self, request: Request) -> None:
         beat = beat_of(request)
         given = self._epochs.get((beat.group_id, beat.member_id)) if beat is not None else None
         if beat is None or given is None or beat.member_epoch <= 0:
             return
-        before = beat_of(given[1])
-        if beat.member_epoch == given[0]:
+        epoch, before, asked, reply = given
+        if beat.member_epoch == epoch:
             self.kept()
-        elif request.connection == given[1].connection or before is None or beat.member_epoch != before.member_epoch:
-            self.fail(f"epoch {beat.member_epoch}, and the reply had {given[0]}", given[1], given[2], request)
+        elif request.connection == asked.connection or beat.member_epoch != before:
+            self.fail(f"epoch {beat.member_epoch}, and the reply had {epoch}", asked, reply, request)
 
 
 class OwnId(Rule):
@@ -112,7 +112,7 @@ class RejoinsWhenFenced(Rule):
             return
         if beat.member_epoch <= 0:
             self.kept()
-        else:
+        elif request.connection == fenced[0].connection:  # else the reply can be lost
             self.fail(f"a heartbeat with epoch {beat.member_epoch} after it was fenced", *fenced, request)
 
 
@@ -124,6 +124,7 @@ class Leaves(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._members: Recent[Member, Request] = Recent()
+        self._of: OfConnections[Member] = OfConnections()
         self._waits: Recent[Member, Request] = Recent()  # heartbeats whose replies are awaited
         self._gone: Recent[Member, tuple[Request, Closed]] = Recent()
 
@@ -147,18 +148,21 @@ class Leaves(Rule):
             self._members.pop(at, None)
         elif found.member_epoch > 0:
             self._members[at] = request
+            self._of.add(request.connection, at)
 
     def closed(self, closed: Closed) -> None:
+        were_here = self._of.take(closed.connection)
         if closed.by == "broker":  # a client that goes then may know no coordinator, too
             return
-        for at, request in list(self._members.items()):
-            if request.connection == closed.connection and at not in self._waits:
+        for at in were_here:
+            request = self._members.get(at)
+            if request is not None and request.connection == closed.connection and at not in self._waits:
                 self._gone[at] = request, closed
 
-    def pending(self) -> Iterator[Failure]:
+    def pending(self) -> Iterator[Unfinished]:
         for at, (request, closed) in self._gone.items():
             if at in self._members:
-                yield failure(f"member {at[1]} of group {at[0]} is gone and has not left", request, closed)
+                yield Unfinished(f"member {at[1]} of group {at[0]} is gone and has not left", (request, closed))
 
 
 @rule(

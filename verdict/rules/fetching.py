@@ -8,7 +8,7 @@ from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
 from ..replies import partition_errors
-from ..rule import Needs, Recent, Rule, rule
+from ..rule import Needs, OfConnections, Recent, Rule, rule
 
 FINAL_EPOCH: Final = -1
 OUT_OF_RANGE: Final = Errors.OFFSET_OUT_OF_RANGE
@@ -23,9 +23,18 @@ EPOCH_MAX: Final = 0x7FFFFFFF
 LATE_US: Final = 5_000_000  # of a reply
 
 
-def overdue_us(request: Request, max_wait_ms: int) -> int:
-    """When a client may give up that waits for the reply to a request, and close the connection."""
-    return request.mono_us + max_wait_ms * 1000 + LATE_US
+def has_gone(closed: Closed) -> bool:
+    """Whether a client that closed a connection has gone by itself: not if the broker has closed it, nor if the client
+    may have given up because a reply was late.
+    """
+    waits = closed.unanswered
+    if closed.by == "broker":
+        return False
+    if waits is None:
+        return True
+    found = waits.message
+    max_wait_ms = found.max_wait_ms if isinstance(found, m.FetchRequest | m.ShareFetchRequest) else 0
+    return closed.mono_us <= waits.mono_us + max_wait_ms * 1000 + LATE_US
 
 
 def after(epoch: int) -> int:
@@ -88,32 +97,25 @@ class SessionClosed(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._open: dict[int, tuple[int, Request]] = {}  # by connection
-        self._due_us: dict[int, int] = {}  # when the reply that a connection waits for is overdue
 
     def asked(self, request: Request) -> None:
         found = request.of(m.FetchRequest)
-        if found is None:
-            return
-        self._due_us[request.connection] = overdue_us(request, found.max_wait_ms)
-        if found.session_epoch == FINAL_EPOCH and self._open.pop(request.connection, None) is not None:
+        is_last = found is not None and found.session_epoch == FINAL_EPOCH
+        if is_last and self._open.pop(request.connection, None) is not None:
             self.kept()
 
     def answered(self, request: Request, reply: Reply) -> None:
         found = reply.of(m.FetchResponse)
-        if found is None:
-            return
-        self._due_us.pop(request.connection, None)
-        if found.session_id and not found.error_code:
+        if found is None or found.error_code:  # without a reply that it can read a client may give up
+            self._open.pop(request.connection, None)
+        elif found.session_id:
             asked = request.of(m.FetchRequest)
             if asked is not None and asked.session_epoch != FINAL_EPOCH:
                 self._open[request.connection] = found.session_id, request
-        elif found.error_code:
-            self._open.pop(request.connection, None)
 
     def closed(self, closed: Closed) -> None:
         left = self._open.pop(closed.connection, None)
-        due_us = self._due_us.pop(closed.connection, closed.mono_us)
-        if left is not None and closed.by != "broker" and closed.mono_us <= due_us:  # it has not gone: its broker has
+        if left is not None and has_gone(closed):
             self.fail(f"the connection was closed with session {left[0]} open", left[1], closed)
 
 
@@ -273,6 +275,7 @@ class TruncationFound(Rule):
         self._names: Recent[bytes, str] = Recent()
         # where the log ends, by partition, until its next fetch
         self._ends: Recent[tuple[str, int], tuple[int, Request, Reply]] = Recent()
+        self._of: OfConnections[tuple[str, int]] = OfConnections()  # on which they were told
         self._beyond: Recent[tuple[str, int], int] = Recent()  # the offset of a fetch on another connection
         self._waiting: Recent[int, Request] = Recent()  # the last fetch of a connection that was not answered yet
 
@@ -290,6 +293,7 @@ class TruncationFound(Rule):
             for one in topic.partitions:
                 if not one.error_code and one.end_offset >= 0:
                     self._ends[topic.topic, one.partition] = one.end_offset, request, reply
+                    self._of.add(request.connection, (topic.topic, one.partition))
                     self._beyond.pop((topic.topic, one.partition), None)
 
     def asked(self, request: Request) -> None:
@@ -315,11 +319,14 @@ class TruncationFound(Rule):
                     words = f"{name}-{part.partition} from offset {part.fetch_offset}, and its epoch ends at {end[0]}"
                     self.fail(words, *end[1:], request)
         if found is not None and found.session_epoch > 0:  # it reads what it does not name where it was (KIP-227)
-            for key in [key for key, end in self._ends.items() if end[1].connection == request.connection]:
-                del self._ends[key]
+            for key in self._of.take(request.connection):
+                end = self._ends.get(key)
+                if end is not None and end[1].connection == request.connection:
+                    del self._ends[key]
 
     def closed(self, closed: Closed) -> None:
         self._waiting.pop(closed.connection, None)
+        self._of.take(closed.connection)
 
     def _may_be_early(
         self, at: tuple[str, int], offset: int, end: tuple[int, Request, Reply], request: Request

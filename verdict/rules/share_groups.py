@@ -6,10 +6,10 @@ from typing import Final
 
 from ...protocol import messages as m
 from ..events import Closed, Reply, Request
-from ..rule import Recent, Rule, rule
+from ..rule import OfConnections, Recent, Rule, rule
 from .consumer_groups import AGAIN_MAX, EpochEchoed, Leaves, Member, OwnId, RejoinsWhenFenced
 from .consumer_states import HeartbeatsInTime
-from .fetching import FINAL_EPOCH, after, overdue_us
+from .fetching import FINAL_EPOCH, after, has_gone
 
 API: Final = ("ShareGroupHeartbeat",)
 SESSION: Final = ("ShareFetch", "ShareAcknowledge")
@@ -195,25 +195,25 @@ class SessionClosed(InSession):
 
     def __init__(self) -> None:
         super().__init__()
-        self._due_us: dict[int, int] = {}  # when the reply that a connection waits for is overdue
+        self._open: OfConnections[Session] = OfConnections()
 
     def asked(self, request: Request) -> None:
-        session, found = session_of(request), request.of(m.ShareFetchRequest)
-        self._due_us[request.connection] = overdue_us(request, found.max_wait_ms if found is not None else 0)
+        session = session_of(request)
         if session is not None and session[1] == FINAL_EPOCH and session[0] in self.last:
             self.kept()
 
     def answered(self, request: Request, reply: Reply) -> None:
         super().answered(request, reply)
-        if reply.message is not None:
-            self._due_us.pop(request.connection, None)
+        session = session_of(request)
+        if session is None:
+            return
+        if reply.message is None:  # without a reply that it can read a client may give up
+            self.last.pop(session[0], None)
+        elif session[0] in self.last:
+            self._open.add(request.connection, session[0])
 
     def closed(self, closed: Closed) -> None:
-        due_us = self._due_us.pop(closed.connection, closed.mono_us)
-        for at, (_, request) in list(self.last.items()):
-            if at[0] == closed.connection:
-                del self.last[at]
-                # its broker has gone, or answers no more; the session is over
-                if closed.by == "broker" or closed.mono_us > due_us:
-                    continue
-                self.fail(f"the connection was closed with a session of group {at[1]} open", request, closed)
+        for at in self._open.take(closed.connection):
+            left = self.last.pop(at, None)
+            if left is not None and has_gone(closed):
+                self.fail(f"the connection was closed with a session of group {at[1]} open", left[1], closed)

@@ -151,15 +151,15 @@ class RemovedVersions(Rule):
     severity="warning",
 )
 class SoftwareNamed(Rule):
-    """A client says the name and version of its software in ApiVersions."""
+    """A client says the name and version of its software in ApiVersions, unless a broker has refused that version."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._downgrades: set[int] = set()  # connections
+        self._is_refused = False  # a client can remember it, and begin other connections with an older version
 
     def asked(self, request: Request) -> None:
         found = request.of(m.ApiVersionsRequest)
-        if found is None or request.connection in self._downgrades:
+        if found is None or (self._is_refused and request.version < NAMED_SINCE):
             return
         if request.version < NAMED_SINCE:
             self.fail(f"ApiVersions v{request.version} has no name of the software", request)
@@ -174,7 +174,4 @@ class SoftwareNamed(Rule):
     def answered(self, request: Request, reply: Reply) -> None:
         found = reply.of(m.ApiVersionsResponse)
         if found is not None and found.error_code == Errors.UNSUPPORTED_VERSION:
-            self._downgrades.add(request.connection)
-
-    def closed(self, closed: Closed) -> None:
-        self._downgrades.discard(closed.connection)
+            self._is_refused = True
