@@ -50,12 +50,20 @@ def owned(joining: m.JoinGroupRequest) -> Partitions:
 
 @dataclass(slots=True)
 class _Assigned:
-    """What a member has. `before`: what it had, and may still commit."""
+    """What a member has. `before`: what it had, and may still commit; with what was assigned by replies that may have
+    been lost.
+    """
 
     partitions: Partitions
     before: Partitions
     request: Request
     reply: Reply
+
+    def may_have(self, request: Request) -> Partitions:
+        """What the member can have when it sends a request: over another connection than that of the last assignment
+        also what was before, because the reply can be lost with its connection.
+        """
+        return self.partitions if request.connection == self.request.connection else self.partitions | self.before
 
 
 class Assigned(Rule):
@@ -74,7 +82,7 @@ class Assigned(Rule):
         if partitions is None or (found.protocol_type not in (None, CONSUMER)):
             self.assigned.pop(at, None)
         else:
-            had = before.partitions if before is not None else frozenset()
+            had = before.may_have(request) if before is not None else frozenset()
             self.assigned[at] = _Assigned(partitions, had, request, reply)
 
 
@@ -93,11 +101,11 @@ class ClaimsOwn(Assigned):
         has = self.assigned.get((joining.group_id, joining.member_id)) if joining is not None else None
         if joining is None or has is None or joining.protocol_type != CONSUMER:
             return
-        claimed = owned(joining)
-        if claimed <= has.partitions:
+        other = owned(joining) - has.may_have(request)
+        if not other:
             self.kept()
         else:
-            words = ", ".join(f"{topic}-{one}" for topic, one in sorted(claimed - has.partitions)[:5])
+            words = ", ".join(f"{topic}-{one}" for topic, one in sorted(other)[:5])
             self.fail(f"claims {words}, which it was not assigned", has.request, has.reply, request)
 
 

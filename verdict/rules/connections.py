@@ -10,7 +10,7 @@ from ..replies import errors_of, partition_errors
 from ..rule import Needs, Recent, Rule, rule
 
 BACK_OFF_US: Final = 10_000
-LOST_MAX: Final = 10  # connections in a row that were lost without a reply
+EARLY_US_MAX: Final = 9 * BACK_OFF_US  # that connections in a row may come too early: the tenth at once is beyond it
 API_VERSIONS: Final = 18
 SASL: Final = (17, 36, API_VERSIONS)
 FRAMED_SINCE: Final = 1  # version of SaslHandshake
@@ -38,41 +38,58 @@ Place = tuple[int, int, str | bytes, int]
     why="A broker that starts, or has too many connections, does not get up while its clients connect at full speed.",
 )
 class ReconnectsSlowly(Rule):
-    """A client whose connections are lost before their first reply waits between them: 10 ms at the least."""
+    """A client whose connections are lost before their first reply waits between them: 10 ms at the least.
+
+    Several programs may have the same client id, and each waits for itself. They are taken for as many as the
+    connections that the client has had at the same time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self._open: set[int] = set()
+        self._open_max = 1
         self._silent: Recent[int, Request] = Recent()  # connections without a reply, with their first request
-        self._lost: Closed | None = None
+        self._lost: tuple[Request, Closed] | None = None
         self._count = 0
         self._first: Request | None = None
+        self._due_us = 0  # when the last of these connections would have come, had all of them waited
+
+    def forget(self) -> None:
+        open_max = self._open_max
+        super().forget()
+        self._open_max = open_max
 
     def asked(self, request: Request) -> None:
         if not request.is_first:
             return
+        self._open.add(request.connection)
+        self._open_max = max(self._open_max, len(self._open))
         self._silent[request.connection] = request
         lost, self._lost = self._lost, None
         if lost is None:
             return
-        if request.mono_us - lost.mono_us >= BACK_OFF_US:
+        if request.mono_us - lost[1].mono_us >= BACK_OFF_US:
             self.kept()
-            self._count = 0
-            return
+        self._judge(*lost, request)
+
+    def _judge(self, before: Request, lost: Closed, request: Request) -> None:
+        if self._due_us <= request.mono_us:
+            self._count, self._due_us, self._first = 0, request.mono_us, before
         self._count += 1
-        if self._count >= LOST_MAX:
+        self._due_us += BACK_OFF_US // self._open_max
+        if self._due_us - request.mono_us > EARLY_US_MAX:
             self.fail(f"{self._count} connections in a row at once after one was lost", self._first, lost, request)
-            self._count = 0
+            self._count = self._due_us = 0
 
     def answered(self, request: Request, reply: Reply) -> None:
         if self._silent and self._silent.pop(request.connection, None) is not None:
-            self._lost, self._count = None, 0
+            self._lost, self._count, self._due_us = None, 0, 0
 
     def closed(self, closed: Closed) -> None:
+        self._open.discard(closed.connection)
         first = self._silent.pop(closed.connection, None)
         if first is not None:
-            self._lost = closed
-            if not self._count:
-                self._first = first
+            self._lost = first, closed
 
 
 @rule(
@@ -201,7 +218,9 @@ class ClosedWhileIdle(Rule):
         self._closed = None
         for topic, partition, head in batches(request):
             before = self._written.get((head.producer_id, head.producer_epoch, topic, partition))
-            if before is not None and before[0] == head.base_sequence:
+            if before is None or before[1].connection != closed.connection:  # its reply can be lost with another one
+                continue
+            if before[0] == head.base_sequence:
                 words = f"the batch with sequence {head.base_sequence} again, which was answered"
                 return self.fail(words, before[1], closed, request)
         self.kept()

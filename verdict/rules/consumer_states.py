@@ -33,6 +33,13 @@ REFUSED: Final = (
 )
 
 
+def is_elsewhere(request: Request, before: Request) -> bool:
+    """Whether a request came over another connection than one before it: the first was lost, and its reply can be, or
+    its broker was out of reach for a while.
+    """
+    return request.connection != before.connection
+
+
 class HeartbeatsInTime(Rule):
     """A member is not silent for more than three of the intervals that the reply has."""
 
@@ -49,7 +56,7 @@ class HeartbeatsInTime(Rule):
     def asked(self, request: Request) -> None:
         beat = beat_of(request)
         last = self._beats.pop((beat.group_id, beat.member_id), None) if beat is not None else None
-        if beat is None or last is None or beat.member_epoch < 0:
+        if beat is None or last is None or beat.member_epoch < 0 or is_elsewhere(request, last[1]):
             return
         silent_us = request.mono_us - last[2].mono_us
         if silent_us <= max(INTERVALS_MAX * last[0] * 1000, SILENT_US_MIN):
@@ -70,25 +77,6 @@ class ConsumerHeartbeatsInTime(HeartbeatsInTime):
     """A member of a consumer group is not silent for more than three heartbeat intervals."""
 
 
-class Owning(Rule):
-    """Knows what each member was assigned last, and before that."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.assigned: Recent[Member, tuple[Partitions, Partitions, Request, Reply]] = Recent()
-
-    def answered(self, request: Request, reply: Reply) -> None:
-        at, found = member_of(request, reply), reply.of(m.ConsumerGroupHeartbeatResponse)
-        if at is None or found is None:
-            return
-        if found.error_code or found.member_epoch <= 0:
-            self.assigned.pop(at, None)
-        elif found.assignment is not None:
-            before = self.assigned.get(at)
-            partitions = partitions_of(found.assignment.topic_partitions)
-            self.assigned[at] = partitions, before[0] if before is not None else frozenset(), request, reply
-
-
 @rule(
     "KIP-848.owns-assigned",
     "consumer-group",
@@ -96,17 +84,38 @@ class Owning(Rule):
     source="KIP-848",
     why="The broker gives a partition to another member once no member owns it, and relies on what members report.",
 )
-class OwnsAssigned(Owning):
+class OwnsAssigned(Rule):
     """A member says that it owns only partitions that it was assigned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._assigned: Recent[Member, tuple[Partitions, Partitions, Request, Reply]] = Recent()
+        """The last assignment, and the one before."""
+        self._owned: Recent[Member, Partitions] = Recent()  # as it said last: replies with assignments can be lost
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        at, found = member_of(request, reply), reply.of(m.ConsumerGroupHeartbeatResponse)
+        if at is None or found is None:
+            return
+        if found.error_code or found.member_epoch <= 0:
+            self._assigned.pop(at, None)
+            self._owned.pop(at, None)
+        elif found.assignment is not None:
+            before = self._assigned.get(at)
+            partitions = partitions_of(found.assignment.topic_partitions)
+            self._assigned[at] = partitions, before[0] if before is not None else frozenset(), request, reply
 
     def asked(self, request: Request) -> None:
         beat = request.of(m.ConsumerGroupHeartbeatRequest)
         if beat is None or not beat.topic_partitions or beat.member_epoch <= 0:
             return
-        has = self.assigned.get((beat.group_id, beat.member_id))
+        at = beat.group_id, beat.member_id
+        has = self._assigned.get(at)
         if has is None:
             return
-        if partitions_of(beat.topic_partitions) <= has[0] | has[1]:
+        owned, may_own = partitions_of(beat.topic_partitions), has[0] | has[1] | self._owned.get(at, frozenset())
+        self._owned[at] = owned & may_own
+        if owned <= may_own:
             self.kept()
         else:
             self.fail("it owns partitions that it was not assigned", has[2], has[3], request)
@@ -236,7 +245,7 @@ class RefusedStops(Rule):
     "KIP-848.commit-epoch",
     "consumer-group",
     apis=(*API, "OffsetCommit"),
-    needs=Needs(asks=("OffsetCommit",), answers=("ConsumerGroupHeartbeat",)),
+    needs=Needs(answers=("ConsumerGroupHeartbeat",)),
     source="KIP-848",
     why="The epoch keeps a member that was left behind from committing offsets of partitions that others have.",
 )
@@ -246,6 +255,7 @@ class CommitEpoch(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._epochs: Recent[Member, tuple[int, int, Request, Reply]] = Recent()  # and since when
+        self._is_known: Recent[Member, None] = Recent()  # to members that have sent it
 
     def answered(self, request: Request, reply: Reply) -> None:
         at, found = member_of(request, reply), reply.of(m.ConsumerGroupHeartbeatResponse)
@@ -256,16 +266,29 @@ class CommitEpoch(Rule):
             self._epochs.pop(at, None)
         elif before is None or before[0] != found.member_epoch:
             self._epochs[at] = found.member_epoch, reply.mono_us, request, reply
+            self._is_known.pop(at, None)
 
     def asked(self, request: Request) -> None:
-        commit = request.of(m.OffsetCommitRequest)
-        given = self._epochs.get((commit.group_id, commit.member_id)) if commit is not None else None
-        if commit is None or given is None:
+        found = request.message
+        if isinstance(found, m.ConsumerGroupHeartbeatRequest):
+            at, epoch = (found.group_id, found.member_id), found.member_epoch
+        elif isinstance(found, m.OffsetCommitRequest):
+            at, epoch = (found.group_id, found.member_id), found.generation_id_or_member_epoch
+        else:
             return
-        epoch = commit.generation_id_or_member_epoch
+        given = self._epochs.get(at)
+        if given is None:
+            return
+        if isinstance(found, m.OffsetCommitRequest):
+            self._judge(at, epoch, given, request)
+        elif epoch == given[0]:
+            self._is_known[at] = None
+
+    def _judge(self, at: Member, epoch: int, given: tuple[int, int, Request, Reply], request: Request) -> None:
+        is_known = at in self._is_known or not is_elsewhere(request, given[2])
         if epoch == given[0]:
             self.kept()
-        elif epoch > given[0] or request.mono_us - given[1] > SETTLE_US:
+        elif epoch > given[0] or (is_known and request.mono_us - given[1] > SETTLE_US):
             self.fail(f"commits with epoch {epoch}, and the member has {given[0]}", given[2], given[3], request)
 
 
