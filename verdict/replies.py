@@ -15,11 +15,12 @@ from .events import Reply
 
 
 class PartitionError(NamedTuple):
-    """`topic`: its name, or its id."""
+    """`topic`: its name, or its id. `has_leader`: whether the reply says where the leader is (KIP-951)."""
 
     topic: str | bytes
     partition: int
     code: int
+    has_leader: bool = False
 
 
 def errors_of(reply: Reply) -> list[int]:
@@ -70,11 +71,13 @@ def _partitions(reply: Reply) -> Iterator[PartitionError]:
     if produced is not None:
         for made in produced.responses:
             for one in made.partition_responses:
-                yield PartitionError(made.name or made.topic_id, one.index, one.error_code)
+                has_leader = one.error_code != 0 and one.current_leader.leader_epoch >= 0
+                yield PartitionError(made.name or made.topic_id, one.index, one.error_code, has_leader)
     elif fetched is not None:
         for got in fetched.responses:
             for part in got.partitions:
-                yield PartitionError(got.topic or got.topic_id, part.partition_index, part.error_code)
+                has_leader = part.error_code != 0 and part.current_leader.leader_epoch >= 0
+                yield PartitionError(got.topic or got.topic_id, part.partition_index, part.error_code, has_leader)
     elif listed is not None:
         for topic in listed.topics:
             for found in topic.partitions:

@@ -82,7 +82,6 @@ class FiveInFlight(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._last: Recent[Place, deque[tuple[int, Request]]] = Recent()
-        self._newest: Recent[Place, int] = Recent()
 
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request):
@@ -124,25 +123,37 @@ class InFlightLimit(Rule):
     "KIP-360.epoch-bumped",
     "idempotence",
     apis=("Produce",),
-    needs=Needs(errors=True, writer="idempotent"),
+    needs=Needs(writer="idempotent"),
     source="KIP-360",
     why="Within an epoch sequences never start again; the broker could take new records for old ones.",
 )
 class EpochBumped(Rule):
-    """After OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID, sequences start again only in a new epoch."""
+    """After OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID, sequences start again only in a new epoch.
+
+    The first batch of an epoch comes again with its number if it was not written: those that were on their way are then
+    out of order. A transactional producer whose records before are gone may start again (UNKNOWN_PRODUCER_ID).
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._failed: Recent[tuple[str | bytes, int], tuple[BatchHead, Request, Reply]] = Recent()
+        self._first: Recent[Place, int] = Recent()  # the checksum of the first batch of an epoch that was written
 
     def answered(self, request: Request, reply: Reply) -> None:
-        refused = {(one.topic, one.partition) for one in partition_errors(reply) if one.code in OUT_OF_SEQUENCE}
-        for topic, partition, head in batches(request) if refused else ():
-            if (topic, partition) in refused:
+        if reply.message is None:
+            return
+        codes = {(one.topic, one.partition): one.code for one in partition_errors(reply)}
+        for topic, partition, head in batches(request):
+            code = codes.get((topic, partition), 0)
+            if code == Errors.UNKNOWN_PRODUCER_ID and head.is_transactional:
+                continue
+            if code in OUT_OF_SEQUENCE:
                 self._failed[topic, partition] = head, request, reply
+            elif not code and head.base_sequence == 0:
+                self._first[head.producer_id, head.producer_epoch, topic, partition] = head.crc
 
     def asked(self, request: Request) -> None:
-        for topic, partition, head in batches(request):
+        for topic, partition, head in batches(request) if self._failed else ():
             failed = self._failed.get((topic, partition))
             if failed is None:
                 continue
@@ -151,6 +162,9 @@ class EpochBumped(Rule):
                 self.kept()
                 del self._failed[topic, partition]
             elif head.base_sequence == 0 and before.base_sequence > 0:
+                first = self._first.get((head.producer_id, head.producer_epoch, topic, partition))
+                if first is None or first == head.crc:
+                    continue
                 words = f"producer {head.producer_id} starts again at 0 in epoch {head.producer_epoch}"
                 self.fail(words, asked, reply, request)
                 del self._failed[topic, partition]

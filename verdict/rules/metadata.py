@@ -35,7 +35,9 @@ OLD_CONNECTION_MAX: Final = 3  # requests for metadata on a connection after REB
     why="Otherwise it stays with a broker that does not lead the partition any more.",
 )
 class MetadataRefreshed(Rule):
-    """After NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_TOPIC_OR_PARTITION, a client asks for metadata."""
+    """After NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_TOPIC_OR_PARTITION, a client asks for metadata,
+    unless the reply says where the leader is.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +50,7 @@ class MetadataRefreshed(Rule):
             self._count, self._first = 0, None
 
     def answered(self, request: Request, reply: Reply) -> None:
-        code = next((one.code for one in partition_errors(reply) if one.code in STALE), 0)
+        code = next((one.code for one in partition_errors(reply) if one.code in STALE and not one.has_leader), 0)
         if not code:
             return
         self._count += 1

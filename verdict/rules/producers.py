@@ -9,13 +9,13 @@ from ...protocol.errors import Errors
 from ..events import BatchHead, Closed, Reply, Request, batches
 from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, latest, rule
-from .idempotence import Place
+from .idempotence import OUT_OF_SEQUENCE, Place
 
 ALL: Final = -1
-TOO_LARGE: Final = (Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE)  # after which a batch is divided
 REFUSED: Final = frozenset(
     {
-        *TOO_LARGE,
+        Errors.MESSAGE_TOO_LARGE,  # after which a batch is divided
+        Errors.RECORD_LIST_TOO_LARGE,
         Errors.INVALID_TOPIC_EXCEPTION,
         Errors.INVALID_RECORD,
         Errors.INVALID_TIMESTAMP,
@@ -23,6 +23,7 @@ REFUSED: Final = frozenset(
         Errors.UNSUPPORTED_COMPRESSION_TYPE,
     }
 )
+NOT_WRITTEN: Final = REFUSED.union(OUT_OF_SEQUENCE)
 PASSING: Final = frozenset(
     {
         Errors.NOT_LEADER_OR_FOLLOWER,
@@ -110,7 +111,9 @@ class ProducerIdOwn(Rule):
     why="The broker knows a batch that it has by its first and last sequence number; it refuses one that overlaps.",
 )
 class BatchUnchanged(Rule):
-    """A batch that is sent again has as many records as before, unless it was too large."""
+    """A batch that is sent again has as many records as before, unless it was refused for what it is, or was out of
+    order after such a one: then its sequence number is free for another batch.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,9 +132,9 @@ class BatchUnchanged(Rule):
                 self.fail(words, before[1], request)
 
     def answered(self, request: Request, reply: Reply) -> None:
-        large = {(one.topic, one.partition) for one in partition_errors(reply) if one.code in TOO_LARGE}
-        for topic, partition, head in batches(request) if large else ():
-            if (topic, partition) in large:
+        free = {(one.topic, one.partition) for one in partition_errors(reply) if one.code in NOT_WRITTEN}
+        for topic, partition, head in batches(request) if free else ():
+            if (topic, partition) in free:
                 self._sent.pop((place(topic, partition, head), head.base_sequence), None)
 
 
@@ -144,29 +147,33 @@ class BatchUnchanged(Rule):
     why="The broker has fenced the older epoch (INVALID_PRODUCER_EPOCH).",
 )
 class EpochRises(Rule):
-    """The epochs of a producer id only rise on a connection."""
+    """The epochs of a producer id only rise on a connection, for each partition: batches of another one that were on
+    their way keep the epoch that they had.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._epochs: Recent[tuple[int, int], tuple[int, Request]] = Recent()  # by connection and producer id
+        self._epochs: dict[int, Recent[tuple[int, str | bytes, int], tuple[int, Request]]] = {}
+        """By connection: of producer id, topic and partition."""
 
     def asked(self, request: Request) -> None:
-        for _, _, head in batches(request):
-            at = request.connection, head.producer_id
-            before = self._epochs.get(at)
+        found = batches(request)
+        epochs = self._epochs.setdefault(request.connection, Recent()) if found else {}
+        for topic, partition, head in found:
+            at = head.producer_id, topic, partition
+            before = epochs.get(at)
             if before is None or head.producer_epoch > before[0]:
-                self._epochs[at] = head.producer_epoch, request
+                epochs[at] = head.producer_epoch, request
             if before is None:
                 continue
             if head.producer_epoch >= before[0]:
                 self.kept()
             else:
-                self.fail(f"epoch {head.producer_epoch} of producer {head.producer_id} after {before[0]}", before[1],
-                          request)  # fmt: skip
+                words = f"epoch {head.producer_epoch} of producer {head.producer_id} after {before[0]}"
+                self.fail(words, before[1], request)
 
     def closed(self, closed: Closed) -> None:
-        for at in [at for at in self._epochs if at[0] == closed.connection]:
-            del self._epochs[at]
+        self._epochs.pop(closed.connection, None)
 
 
 @rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -232,5 +233,5 @@ class PartitionsOnce(Rule):
         if len(named) < 2 or len(set(named)) == len(named):
             self.kept()
         else:
-            twice = next(one for index, one in enumerate(named) if one in named[:index])
-            self.fail(f"{request.api} with partition {twice[1]} of a topic twice", request)
+            twice = Counter(named).most_common(1)[0][0][1]
+            self.fail(f"{request.api} with partition {twice} of a topic twice", request)

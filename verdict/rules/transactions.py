@@ -32,24 +32,27 @@ class InTransaction(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: Recent[int, Request] = Recent()  # InitProducerId of each producer id
+        self.known: Recent[int, Request] = Recent()  # by producer id: its InitProducerId, or the EndTxn that gave it
 
     def answered(self, request: Request, reply: Reply) -> None:
-        found = reply.of(m.InitProducerIdResponse)
-        if found is not None and not found.error_code:
-            self.known[found.producer_id] = request
+        found = reply.message
+        if isinstance(found, m.InitProducerIdResponse | m.EndTxnResponse) and not found.error_code:
+            if found.producer_id >= 0 and (request.api != "EndTxn" or found.producer_id not in self.known):
+                self.known[found.producer_id] = request
 
 
 @rule(
     "KIP-98.init-first",
     "transactions",
     apis=("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit", "Produce"),
-    needs=Needs(answers=("InitProducerId",), writer="transactional"),
+    needs=Needs(answers=("InitProducerId", "EndTxn"), writer="transactional"),
     source="KIP-98",
     why="InitProducerId ends the transaction that an earlier producer left open, and fences that producer.",
 )
 class InitFirst(InTransaction):
-    """A transactional producer begins with InitProducerId and uses the producer id of its reply."""
+    """A transactional producer begins with InitProducerId and uses the producer id of its reply, or the one that EndTxn
+    gives it when the epochs of the first are used up.
+    """
 
     def __init__(self) -> None:
         super().__init__()
