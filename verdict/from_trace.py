@@ -16,8 +16,8 @@ from .events import UNKNOWN, BatchHead, Closed, Event, Opened, Refused, Reply, R
 from .examiner import ALL, Examiner, Share
 from .json_reader import JsonReader, json_reader
 from .rule import Examination
+from .trace_lines import Runs, number
 
-SAME_RUN_US: Final = 60_000_000  # by which the machine's clock may be set while a broker runs
 Line = Mapping[str, object]
 FILTERS: Final = "filters"
 """Of the first line of a trace: what was traced, null for everything."""
@@ -42,9 +42,7 @@ class TraceExaminer:
 
     def __init__(self, examination: Examination | None = None, share: Share = ALL) -> None:
         self.examiner = Examiner(examination, share)
-        self._zero_us: int | None = None
-        self._newest = 0  # connection
-        self._has_head = False  # since a connection was opened
+        self._runs = Runs()
 
     def take(self, line: Line) -> Event | None:
         """Takes the next line; returns the event that it was for the rules. Raises FilteredTrace."""
@@ -53,16 +51,7 @@ class TraceExaminer:
             filters = line.get(FILTERS)
             if isinstance(filters, dict):
                 raise FilteredTrace(filters)
-            found_us = _number(line, "clock_ms") * 1000 - _number(line, "mono_us")
-            if self._zero_us is not None and abs(found_us - self._zero_us) > SAME_RUN_US:
-                examiner.forget()
-            self._zero_us, self._has_head = found_us, True
-        elif kind == "opened":
-            number = _number(line, "connection")
-            if self._has_head and number <= self._newest:  # a broker counts from 1, and names all at first
-                examiner.forget()
-            self._newest, self._has_head = max(number, 0 if self._has_head else self._newest), False
-        elif kind in ("dropped", "damaged"):
+        if kind in ("dropped", "damaged") or self._runs.begins(line):
             examiner.forget()
         event = event_of(line, examiner.keys, examiner.message_keys)
         if event is not None:
@@ -88,17 +77,17 @@ def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> 
             return (_written_request if kind == "request" else _written_reply)(line, keys, message_keys)
         except (KeyError, TypeError):
             pass  # the line was changed; what follows reads what is left of it
-    at = _number(line, "connection"), _number(line, "at_ms"), _number(line, "mono_us")
+    at = number(line, "connection"), number(line, "at_ms"), number(line, "mono_us")
     if kind in ("request", "reply"):
-        key, version = _number(line, "key"), _number(line, "version")
+        key, version = number(line, "key"), number(line, "version")
         if key not in keys:
             return None
         message = message_of_line(key, str(kind), version, line.get("message")) if key in message_keys else None
         if kind == "request":
             return _request(line, at, message)
         given = line.get("message")
-        throttle = _number(given, "throttle_time_ms") if isinstance(given, dict) else 0
-        exchange, size = _number(line, "exchange"), _number(line, "size")
+        throttle = number(given, "throttle_time_ms") if isinstance(given, dict) else 0
+        exchange, size = number(line, "exchange"), number(line, "size")
         made = Reply(*at, exchange=exchange, size=size, throttle_time_ms=throttle, message=message)
         made.waiting = _waiting(line)
         return made
@@ -150,7 +139,7 @@ def _written_reply(line: Line, keys: frozenset[int], message_keys: frozenset[int
     connection, at_ms, mono_us, exchange, key, version, size = found
     if key not in keys:
         return None
-    throttle = _number(message, "throttle_time_ms") if isinstance(message, dict) else 0
+    throttle = number(message, "throttle_time_ms") if isinstance(message, dict) else 0
     made = message_of_line(key, "reply", version, message) if key in message_keys else None
     return Reply(connection, at_ms, mono_us, exchange, size, throttle, made, waiting=_waiting(line))
 
@@ -158,23 +147,18 @@ def _written_reply(line: Line, keys: frozenset[int], message_keys: frozenset[int
 def _request(line: Line, at: tuple[int, int, int], message: Struct | None) -> Request:
     return Request(
         *at,
-        exchange=_number(line, "exchange"),
+        exchange=number(line, "exchange"),
         api=_text(line, "api"),
-        key=_number(line, "key"),
-        version=_number(line, "version"),
-        correlation_id=_number(line, "correlation_id"),
+        key=number(line, "key"),
+        version=number(line, "version"),
+        correlation_id=number(line, "correlation_id"),
         client_id=_text(line, "client_id") if line.get("client_id") is not None else None,
         address=_text(line, "peer"),
         software=_text(line, "software") or UNKNOWN,
         software_version=_text(line, "software_version") or UNKNOWN,
-        size=_number(line, "size"),
+        size=number(line, "size"),
         message=message,
     )
-
-
-def _number(line: Line, name: str) -> int:
-    found = line.get(name)
-    return found if isinstance(found, int) else 0
 
 
 def _waiting(line: Line) -> list[int] | None:

@@ -9,7 +9,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final, NamedTuple
 
 import zstandard
@@ -17,12 +17,40 @@ import zstandard
 FORMAT: Final = 1
 HEAD: Final = b'{"event":"trace",'
 """With what the first line of each file begins."""
+SAME_RUN_US: Final = 60_000_000  # by which the machine's clock may be set while a broker runs
 BLOCK_BYTES: Final = 1 << 20
 LINE_BYTES_MAX: Final = 64 << 20
 _NUMBERED: Final = re.compile(r"(?P<base>.+?)(\.(?P<number>\d{1,9}))?(\.gz|\.zst)?", re.ASCII)
 Read = Callable[[int], bytes]
 Event = dict[str, object]
 """A line of a trace: docs/reference/trace.md."""
+
+
+def number(event: Mapping[str, object], name: str) -> int:
+    """A field that is a number; 0 if it is not there."""
+    found = event.get(name)
+    return found if isinstance(found, int) else 0
+
+
+class Runs:
+    """Tells brokers apart whose events are in one trace: each gives its connections numbers from 1."""
+
+    def __init__(self) -> None:
+        self.zero_us: int | None = None  # of `mono_us`, on the wall clock
+        self._newest = 0  # connection
+        self._has_head = False  # since a connection was opened
+
+    def begins(self, event: Mapping[str, object]) -> bool:
+        """Takes the next event; returns whether it is the first of another broker."""
+        if event.get("event") == "trace":
+            before, self._has_head = self.zero_us, True
+            self.zero_us = number(event, "clock_ms") * 1000 - number(event, "mono_us")
+            return before is not None and abs(self.zero_us - before) > SAME_RUN_US  # the machine was started again
+        if event.get("event") != "opened":
+            return False
+        newest, has_head = self._newest, self._has_head
+        self._newest, self._has_head = max(number(event, "connection"), 0 if has_head else newest), False
+        return has_head and self._newest <= newest  # the first line of a broker comes before its connections
 
 
 class TraceError(ValueError):

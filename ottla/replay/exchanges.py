@@ -12,8 +12,8 @@ from ..protocol import codec, headers, schema
 from ..protocol.json_text import JsonWriter, json_writer
 from ..protocol.schema import StructSchema
 from ..protocol.structs import Struct
-from ..traces.reading import frame_of, number, text
-from ..verdict.trace_lines import Event
+from ..traces.reading import frame_of, text
+from ..verdict.trace_lines import Event, number
 from .plain import NotWhole, message_of
 
 SASL = frozenset((17, 36))  # SaslHandshake, SaslAuthenticate

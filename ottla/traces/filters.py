@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from ..verdict.trace_lines import Event
-from .reading import number, text
+from ..verdict.trace_lines import Event, number
+from .reading import text
 from .walking import Topics, errors, groups, leaves, names_ids
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from ..protocol.errors import Errors
 from ..protocol.text import printable
-from ..verdict.trace_lines import Event
-from .reading import filters, number, text
+from ..verdict.trace_lines import Event, number
+from .reading import filters, text
 from .walking import Topics, errors, groups, leaves, transactional_ids
 
 NAMES_MAX = 4

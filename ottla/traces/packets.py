@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from ..verdict.trace_lines import Event
-from .reading import frame_of, number, text
+from ..verdict.trace_lines import Event, Runs, number
+from .reading import frame_of, text
 
 SEGMENT_BYTES: Final = 1460
 SNAP_BYTES: Final = 65535
@@ -28,7 +28,6 @@ TCP: Final = 6
 FIN, SYN, PUSH, ACK = 0x01, 0x02, 0x08, 0x10
 FIRST_SEQUENCE: Final = 1000
 PORT: Final = 9092  # of the broker, which the trace does not have
-SAME_RUN_US: Final = 60_000_000  # by which the machine's clock may be set while a broker runs
 _BLOCK: Final = struct.Struct("<II")
 Address = IPv4Address | IPv6Address
 
@@ -46,18 +45,14 @@ def capture(events: Iterable[Event], port: int, frames: Frames) -> Iterator[byte
     yield _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
     yield _block(1, struct.pack("<HHI", LINK_RAW_IP, 0, SNAP_BYTES))
     connections: dict[int, _Connection] = {}
-    zero_us = 0
+    runs = Runs()
     for event in events:
         kind, name = event["event"], number(event, "connection")
-        if kind == "trace":
-            found_us = number(event, "clock_ms") * 1000 - number(event, "mono_us")
-            if abs(found_us - zero_us) > SAME_RUN_US:  # another broker: its connections have numbers of their own
-                connections.clear()
-                zero_us = found_us
-            continue
+        if runs.begins(event):
+            connections.clear()
         if "connection" not in event:
             continue
-        at_us = zero_us + number(event, "mono_us")
+        at_us = (runs.zero_us or 0) + number(event, "mono_us")
         connection = connections.get(name)
         if connection is None:
             connection = connections[name] = _Connection(text(event, "peer"), port)

@@ -24,12 +24,6 @@ def text(event: Event, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def number(event: Event, name: str) -> int:
-    """A field that is a number; 0 if it is not there."""
-    found = event.get(name)
-    return found if isinstance(found, int) else 0
-
-
 def frame_of(event: Event) -> bytes:
     """The raw frame of a request or reply; empty if the trace has none, or a damaged one."""
     try:

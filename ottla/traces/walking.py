@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from ..protocol import headers, schema
 from ..protocol.schema import FieldSchema, StructSchema
-from ..verdict.trace_lines import Event
-from .reading import number
+from ..verdict.trace_lines import Event, number
 
 TOPIC, GROUP, TRANSACTIONAL_ID = "topicName", "groupId", "transactionalId"
 NO_ID: Final = "0" * 32

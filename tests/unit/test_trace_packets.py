@@ -107,3 +107,14 @@ def test_another_broker_in_the_same_file_has_connections_of_its_own() -> None:
     again: Event = {**HEAD, "clock_ms": 2_000_000}
     found = packets([HEAD, event("request", b"abc"), {**HEAD}, event("request", b"abc"), again, event("request", b"d")])
     assert [bool(one.flags & SYN) for one in found].count(True) == 4
+
+
+def test_a_broker_that_starts_again_on_the_same_machine_has_connections_of_its_own() -> None:
+    """Its clock goes on, and its connections begin with 1; a file that was rotated begins with a head as well."""
+    ask, opened = event("request", b"abc"), event("opened")
+    assert handshakes([HEAD, opened, ask, {**HEAD}, ask, {**HEAD}, {**opened, "connection": 2}]) == 2
+    assert handshakes([HEAD, opened, ask, {**HEAD}, opened, ask]) == 2
+
+
+def handshakes(events: list[Event]) -> int:
+    return sum(one.flags == SYN for one in packets(events))
