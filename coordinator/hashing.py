@@ -65,10 +65,38 @@ def computed_order(items: Iterable[T], capacity: int, hash_of: Callable[[T], int
     return sorted(order, key=lambda item: bucket(hash_of(item), size))
 
 
+def computed_order_steps(
+    items: Collection[T], capacity: int, hash_of: Callable[[T], int]
+) -> Generator[None, None, list[T]]:
+    """Like `computed_order`, of distinct items, with a pause after some of them."""
+    size = table_size(0, capacity)
+    while len(items) - 1 > int(size * 0.75):
+        size *= 2
+    buckets: dict[T, int] = {}
+    for item in items:
+        buckets[item] = bucket(hash_of(item), size)
+        if len(buckets) % NAMES_PER_STEP == 0:
+            yield
+    order = list(buckets)[::-1]
+    return sorted(order, key=buckets.__getitem__)
+
+
 def concurrent_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     """Returns distinct items in the iteration order of a Java ConcurrentHashMap, which grows earlier than a HashMap."""
     listed = list(items)
     return table_order(listed, hash_of, table_size(len(listed) + 1, TABLE_SIZE))
+
+
+def uuid_hash(value: bytes) -> int:
+    """Returns the hash code of Kafka's Uuid, in 32 bits without a sign."""
+    bits = int.from_bytes(value, "big")
+    halves = bits >> 64 ^ bits
+    return (halves >> 32 ^ halves) & 0xFFFFFFFF
+
+
+def id_partition_hash(partition: tuple[bytes, int]) -> int:
+    """Returns the hash code of Kafka's TopicIdPartition, in more bits than Java's."""
+    return 31 * uuid_hash(partition[0]) + partition[1]
 
 
 def partition_hash(topic: str, index: int) -> int:
@@ -83,16 +111,21 @@ def number_order(numbers: Iterable[int]) -> list[int]:
     return table_order(dict.fromkeys(numbers), int)
 
 
+def number_set_order(numbers: Collection[int]) -> list[int]:
+    """Returns distinct numbers in the iteration order of a Java HashSet that is made of a list of them, sorted."""
+    return table_order(sorted(numbers), int, set_capacity(len(numbers)))
+
+
 def set_order(names: Collection[str]) -> list[str]:
     """Returns distinct names in the iteration order of a Java HashSet that is made of a list of them, sorted."""
-    return put_order(sorted(names), _set_capacity(len(names)))
+    return put_order(sorted(names), set_capacity(len(names)))
 
 
 def set_order_steps(names: Collection[str]) -> Generator[None, None, list[str]]:
     """Returns distinct names in the iteration order of a Java HashSet that is made of a collection, with a pause after
     some names.
     """
-    return java_order_steps(names, _set_capacity(len(names)))
+    return java_order_steps(names, set_capacity(len(names)))
 
 
 def java_order_steps(names: Iterable[str], capacity: int = TABLE_SIZE) -> Generator[None, None, list[str]]:
@@ -107,7 +140,8 @@ def java_order_steps(names: Iterable[str], capacity: int = TABLE_SIZE) -> Genera
     return sorted(listed, key=buckets.__getitem__)
 
 
-def _set_capacity(count: int) -> int:
+def set_capacity(count: int) -> int:
+    """Returns for how many entries a Java HashSet is made that takes over a collection of `count`."""
     return max(int(count / 0.75) + 1, TABLE_SIZE)
 
 

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
@@ -24,6 +24,26 @@ STABLE = 0  # in a record of a member's current assignment: the member has its t
 M = TypeVar("M")
 T = TypeVar("T")
 D = TypeVar("D", bound="DataclassInstance")
+
+
+class Identified(Protocol):
+    """A member of a group."""
+
+    @property
+    def id(self) -> str: ...
+
+
+N = TypeVar("N", bound=Identified)
+
+
+def with_changed(members: list[N], changed: N, replaced: Container[str | None] = ()) -> list[N]:
+    """Returns members with one that has changed, in its place, or that comes, at the end. It takes the place of those
+    `replaced`.
+    """
+    found = [
+        changed if one.id == changed.id else one for one in members if one.id == changed.id or one.id not in replaced
+    ]
+    return found if any(one is changed for one in found) else [*found, changed]
 
 
 class ModernGroup(Journaled, Generic[M, T]):
@@ -53,7 +73,7 @@ class ModernGroup(Journaled, Generic[M, T]):
         self.members_room = max(self.members_room, len(self.members) + 1)  # also if it replaces one
         self.members[member_id] = member
 
-    def described_members(self, as_of: int) -> list[M]:
+    def in_order(self, as_of: int | None = None) -> list[M]:
         """Returns the members in Kafka's order, which is that of its table; very many members in the order in which
         they came, because to sort them takes too long for one step.
         """

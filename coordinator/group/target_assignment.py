@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
-from ..hashing import java_order_steps
+from ..hashing import java_order_steps, set_order_steps
 from ..shard import Result
 from .assignment_work import Failure, Work
 from .assignors import AssignorFailed, MemberSpec, Spec, Steps, TopicSpec, finished
@@ -105,6 +105,7 @@ def _spec(shard: ShardState, work: Work[T]) -> Steps[Spec]:
     subscriptions: dict[frozenset[str], frozenset[bytes]] = {}
     by_id = {one.id: one for one in work.candidates}
     members: dict[str, MemberSpec] = {}
+    first_topics: list[bytes] = []
     for member_id in (yield from java_order_steps(by_id)):
         one = by_id[member_id]
         if one.names not in subscriptions:
@@ -116,9 +117,12 @@ def _spec(shard: ShardState, work: Work[T]) -> Steps[Spec]:
                         topics[topic_id] = TopicSpec(name, tuple(image.partition_racks(topic_id)))
                         yield
             subscriptions[one.names] = frozenset(found for name in one.names if (found := ids[name]) is not None)
+        if not members:
+            in_order = yield from set_order_steps(sorted(one.names))
+            first_topics = [found for name in in_order if (found := ids[name]) is not None]
         members[member_id] = MemberSpec(one.instance_id, one.rack_id, subscriptions[one.names], one.target)
         yield
-    return Spec(members, counts, work.homogeneous, topics)
+    return Spec(members, counts, work.homogeneous, topics, first_topics)
 
 
 # between other requests

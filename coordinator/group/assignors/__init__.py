@@ -48,13 +48,15 @@ class Spec:
     member that joins without topics does not raise the group's epoch, so that it is not counted.
 
     `topics` describes every subscribed topic for a user's assignor; it is empty for those that come with the broker,
-    which look at neither names nor racks, as in Kafka 4.4.
+    which look at neither names nor racks, as in Kafka 4.4. `first_topics`: those of the first member, in the order of
+    Kafka's set of them.
     """
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]
     homogeneous: bool
     topics: Mapping[bytes, TopicSpec] = field(default_factory=dict)
+    first_topics: Sequence[bytes] = ()
 
     def assigned(self) -> dict[tuple[bytes, int], str]:
         """Returns the owner of each assigned partition, by topic id and partition."""

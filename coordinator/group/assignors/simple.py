@@ -2,13 +2,16 @@
 moving as little as possible.
 
 Every member gets partitions, also where there are more members than partitions: then several have the same
-(SimpleAssignor, both builders).
+(SimpleAssignor, both builders). Members are numbered, and what several could give up or get goes by these numbers and
+by the order of Java's hash tables, as in Kafka.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from math import ceil
 
+from ...hashing import computed_order_steps, id_partition_hash, number_order, number_set_order, table_order, uuid_hash
 from . import Assignment, AssignorFailed, Pace, Spec, Steps, as_sets, finished
 
 MEMBER_COST = 8  # of a member, beside that of a partition
@@ -26,105 +29,146 @@ def steps(spec: Spec, assignable: Mapping[bytes, frozenset[int]]) -> Steps[Assig
             raise AssignorFailed(
                 f"Members are subscribed to topic {topic.hex()} which doesn't exist in the topic metadata."
             )
-    found: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in spec.members}
-    if spec.homogeneous:
-        rounds = [sorted(one.topic_ids) for one in list(spec.members.values())[:1] if one.topic_ids]
-    else:
-        rounds = [[topic] for topic in sorted(spec.partition_counts)]
+    members = list(spec.members.values())
+    wanted = members[0].topic_ids if spec.homogeneous and members else spec.partition_counts.keys()
+    if not wanted:
+        return {}
     pace = Pace()
-    for together in rounds:
-        members = [m for m in spec.members if spec.homogeneous or not spec.members[m].topic_ids.isdisjoint(together)]
+    found: dict[str, dict[bytes, set[int]]] = {}
+    having: dict[bytes, list[int]] = {}  # who has partitions of a topic
+    for number, (member_id, member) in enumerate(spec.members.items()):
+        # what no one is subscribed to stays where members differ, as in Kafka
+        kept = {topic: of for topic, of in member.target.items() if not spec.homogeneous or topic in wanted}
+        found[member_id] = {topic: set(of) for topic, of in kept.items()}
+        for topic in kept:
+            having.setdefault(topic, []).append(number)
+        if pace.is_over(MEMBER_COST + sum(map(len, kept.values()))):
+            yield
+    every, together = list(found.values()), list(spec.first_topics) or sorted(wanted)
+    for topics in [together] if spec.homogeneous else [[topic] for topic in sorted(wanted)]:
+        numbers = [n for n, one in enumerate(members) if spec.homogeneous or topics[0] in one.topic_ids]
+        if pace.is_over(len(numbers)):
+            yield
         partitions: list[Partition] = []
-        for topic in together:
+        for topic in topics:
             of_topic = assignable.get(topic, ())
             partitions += [(topic, p) for p in range(spec.partition_counts[topic]) if p in of_topic]
             yield
-        old: dict[str, set[Partition]] = {}
-        of_round = frozenset(together)
-        for member_id in members:
-            had: set[Partition] = set()
-            old[member_id] = had
-            for topic, of in spec.members[member_id].target.items():
-                if topic in of_round:
-                    had.update([(topic, p) for p in of])
-                    if pace.is_over(len(of)):
-                        yield
-            if pace.is_over(MEMBER_COST):
-                yield
-        got = yield from _Sharing(members, partitions, old, pace).build()
-        for member_id in members:
-            for topic, partition in got.pop(member_id):
-                found[member_id].setdefault(topic, set()).add(partition)
-                if pace.is_over():
-                    yield
-            if pace.is_over(MEMBER_COST):
-                yield
+        had = numbers if spec.homogeneous else having.get(topics[0], [])
+        hash_of = id_partition_hash if spec.homogeneous else _number
+        yield from _Sharing(numbers, topics, partitions, every, had, hash_of, pace).build()
     return (yield from as_sets(found))
 
 
+def _number(partition: Partition) -> int:
+    """Returns the hash code of a partition whose topic is known."""
+    return partition[1]
+
+
 class _Sharing:
-    """Some members, all of whom may have any of some partitions."""
+    """Some members, all of whom may have any of some partitions. `found`: of all members, by their numbers; becomes
+    what they get. `having`: the numbers of those that had some before.
+    """
 
     def __init__(
-        self, members: list[str], partitions: list[Partition], old: dict[str, set[Partition]], pace: Pace
+        self,
+        members: list[int],
+        topics: list[bytes],
+        partitions: list[Partition],
+        found: list[dict[bytes, set[int]]],
+        having: list[int],
+        hash_of: Callable[[Partition], int],
+        pace: Pace,
     ) -> None:
-        """`old`: is changed to what the members get."""
         self.members = members
+        self.topics = topics
         self.partitions = partitions
+        self.found = found
+        self.having = having
+        self.hash_of = hash_of
         self.pace = pace
         # how many members have each partition, at most
         self.sharing = -(-len(members) // len(partitions)) if partitions else 0
-        total = self.sharing * len(partitions)
-        count = len(members)
-        self.wanted = {m: -(-total * (i + 1) // count) + (-total * i // count) for i, m in enumerate(members)}
-        self.of_member = old
-        self.of_partition: dict[Partition, set[str]] = {}
+        each = self.sharing * len(partitions) / len(members)  # in floating point, as in Kafka
+        self.wanted = {member: ceil(each * (i + 1)) - ceil(each * i) for i, member in enumerate(members)}
+        self.sizes = dict.fromkeys(members, 0)
+        self.of_partition: dict[Partition, set[int]] = {}
 
-    def build(self) -> Steps[dict[str, set[Partition]]]:
+    def build(self) -> Steps[None]:
+        for member in self.having:
+            yield from self._look_at(member)
         for partition in self.partitions:
-            self.of_partition[partition] = set()
+            self.of_partition.setdefault(partition, set())
             if self.pace.is_over():
                 yield
-        for member in self.members:
-            kept = [p for p in sorted(self.of_member[member]) if p in self.of_partition][: self.wanted[member]]
-            if self.pace.is_over(MEMBER_COST + len(self.of_member[member])):
-                yield
-            self.of_member[member] = set()
-            for partition in kept:
-                self._give(member, partition)
-                if self.pace.is_over():
-                    yield
         for partition, members in self.of_partition.items():
-            if len(members) > self.sharing:
-                for member in sorted(members)[self.sharing :]:
-                    members.discard(member)
-                    self.of_member[member].discard(partition)
+            for member in number_order(sorted(members))[: max(len(members) - self.sharing, 0)]:
+                self._take(member, partition)
             if self.pace.is_over(1 + len(members)):
                 yield
-        yield from self._fill([m for m in self.members if len(self.of_member[m]) < self.wanted[m]])
-        return self.of_member
+        yield from self._fill([member for member in self.members if self.sizes[member] < self.wanted[member]])
 
-    def _give(self, member: str, partition: Partition) -> None:
-        self.of_member[member].add(partition)
-        self.of_partition[partition].add(member)
+    def _look_at(self, member: int) -> Steps[None]:
+        """Notes what a member has, without the first partitions of too many."""
+        target = self.found[member]
+        topics = self.topics if len(self.topics) == 1 else table_order(target, uuid_hash)
+        had = [(topic, p) for topic in topics for p in number_set_order(target.get(topic, ()))]
+        for partition in had:
+            self.of_partition.setdefault(partition, set()).add(member)
+        self.sizes[member] = len(had)
+        excess = len(had) - self.wanted.get(member, 0)
+        for partition in table_order(had, self.hash_of)[:excess] if excess > 0 else ():
+            self._take(member, partition)
+        if self.pace.is_over(1 + len(had)):
+            yield
 
-    def _fill(self, short: list[str]) -> Steps[None]:
+    def _take(self, member: int, partition: Partition) -> None:
+        self.of_partition[partition].discard(member)
+        self.found[member][partition[0]].discard(partition[1])
+        self.sizes[member] -= 1
+
+    def _fill(self, short: list[int]) -> Steps[None]:
         """Assigns the partitions that are left, in turn, to the members that have too few."""
-        at = 0
-        for partition, members in self.of_partition.items():
+        if not short:
+            return
+        capacity = int((len(self.partitions) + 1) / 0.75 + 1)
+        order = yield from computed_order_steps(self.of_partition, capacity, self.hash_of)
+        turns = _Turns(short)
+        for partition in order:
+            members = self.of_partition[partition]
             if self.pace.is_over(1 + self.sharing):
                 yield
-            skipped = 0
-            while len(members) < self.sharing and short and skipped < len(short):
-                at %= len(short)
-                member = short[at]
+            missing = self.sharing - len(members)
+            while missing > 0 and (member := turns.next()) is not None:
                 if member in members:
-                    at += 1
-                    skipped += 1
                     continue
-                self._give(member, partition)
-                skipped = 0
-                if len(self.of_member[member]) >= self.wanted[member]:
-                    del short[at]
-                else:
-                    at += 1
+                missing -= 1
+                turns.has_given = True
+                of_topic = self.found[member].setdefault(partition[0], set())
+                if partition[1] not in of_topic:  # else it has come round for the same partition
+                    of_topic.add(partition[1])
+                    self.sizes[member] += 1
+                if self.sizes[member] >= self.wanted[member]:
+                    turns.remove()
+
+
+class _Turns:
+    """Members that take turns, until none of a whole round is given anything."""
+
+    def __init__(self, members: Iterable[int]) -> None:
+        self._members = list(members)
+        self._at = 0
+        self.has_given = False
+
+    def next(self) -> int | None:
+        if self._at >= len(self._members):
+            if not self.has_given or not self._members:
+                return None
+            self._at, self.has_given = 0, False
+        self._at += 1
+        return self._members[self._at - 1]
+
+    def remove(self) -> None:
+        """Takes out the member whose turn it is."""
+        self._at -= 1
+        del self._members[self._at]

@@ -6,9 +6,13 @@ after the other among those who are subscribed to them, for at most sixteen roun
 
 from __future__ import annotations
 
+from struct import Struct
+
+from ...hashing import number_set_order, set_capacity, table_order, uuid_hash
 from . import PARTITIONS_PER_STEP, Assignment, AssignorFailed, Spec, Steps, as_sets, finished
 
 ROUNDS = 16
+_LONGS = Struct(">qq")
 Building = dict[str, dict[bytes, set[int]]]
 
 
@@ -30,6 +34,8 @@ class _Homogeneous:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.topics = next(iter(spec.members.values())).topic_ids
+        listed = spec.first_topics or sorted(self.topics)
+        self.order = table_order(listed, uuid_hash, set_capacity(len(listed)))
         self.result: Building = {}
         self.short: list[tuple[str, int]] = []
         self.free: list[tuple[bytes, int]] = []
@@ -57,7 +63,7 @@ class _Homogeneous:
             for topic, of in member.target.items():
                 assigned.setdefault(topic, set()).update(of)
             yield
-        for topic in sorted(self.topics):
+        for topic in self.order:
             taken = assigned.get(topic, ())
             self.free += [(topic, p) for p in range(self.spec.partition_counts[topic]) if p not in taken]
             yield
@@ -67,10 +73,11 @@ class _Homogeneous:
         quota, has_extra = self.quota, self.extras > 0
         quota += has_extra
         kept: dict[bytes, set[int]] = {}
-        for topic, partitions in self.spec.members[member_id].target.items():
+        target = self.spec.members[member_id].target
+        for topic in table_order(target, uuid_hash):
             if topic not in self.topics:
                 continue
-            have = [p for p in sorted(partitions) if p < self.spec.partition_counts[topic]]
+            have = [p for p in number_set_order(target[topic]) if p < self.spec.partition_counts[topic]]
             stays = have[: max(quota, 0)]
             quota -= len(stays)
             self.free += [(topic, p) for p in have[len(stays) :]]
@@ -119,10 +126,12 @@ class _Heterogeneous:
             yield
         return result
 
-    def _topic_order(self, topic: bytes) -> tuple[float, int, bytes]:
-        """The scarcest first: many partitions per subscriber, then few subscribers."""
+    def _topic_order(self, topic: bytes) -> tuple[float, int, tuple[int, ...]]:
+        """The scarcest first: many partitions per subscriber, then few subscribers, then by the numbers with a sign
+        that an id is in Java.
+        """
         count = len(self.subscribers[topic])
-        return -self.spec.partition_counts[topic] / count, count, topic
+        return -self.spec.partition_counts[topic] / count, count, _LONGS.unpack(topic)
 
     def _give(self, topic: bytes, partition: int, index: int) -> None:
         before = self.owners[topic][partition]

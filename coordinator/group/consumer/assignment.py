@@ -9,6 +9,7 @@ from ...shard import Result
 from .. import target_assignment
 from ..assignment_work import Candidate, Work
 from ..environment import Target
+from ..modern import with_changed
 from ..state import ShardState
 from .group import ConsumerGroup
 from .member import Member
@@ -55,15 +56,15 @@ def _work(
 def work_for(shard: ShardState, group: ConsumerGroup) -> Work[Target]:
     """Describes the assignment that the group needs now."""
     assignor = group.preferred_assignor(shard.assignors.default)
-    return _work(shard, group, group.epoch, group.members.values(), assignor, group.are_alike())
+    return _work(shard, group, group.epoch, group.in_order(), assignor, group.are_alike())
 
 
 def _with(group: ConsumerGroup, changed: Member) -> list[Member]:
-    """Returns the members of the group with `changed` instead of its former self
-    or of the static member that it replaces.
+    """Returns the members of the group with `changed` in the place of its former self, or at the end instead of the
+    static member that it replaces.
     """
     replaced = group.static_members.get(changed.instance_id) if changed.instance_id is not None else None
-    return [m for m in group.members.values() if m.id not in (changed.id, replaced)] + [changed]
+    return with_changed(group.in_order(), changed, {replaced})
 
 
 def begin(shard: ShardState, group: ConsumerGroup) -> Result:

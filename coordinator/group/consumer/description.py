@@ -33,7 +33,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
         assignment_epoch=assignment_epoch,
         assignor_name=group.preferred_assignor(shard.assignors.default),
     )
-    members = [(m, group.targets.get(m.id, {}, as_of)) for m in group.described_members(as_of)]
+    members = [(m, group.targets.get(m.id, {}, as_of)) for m in group.in_order(as_of)]
     return described, (_member(shard, m, target) for m, target in members)
 
 

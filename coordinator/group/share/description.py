@@ -28,7 +28,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
         assignment_epoch=assignment_epoch,
         assignor_name="simple",
     )
-    return described, (_member(shard, member) for member in group.described_members(as_of))
+    return described, (_member(shard, member) for member in group.in_order(as_of))
 
 
 def _member(shard: ShardState, member: ShareMember) -> messages.ShareGroupDescribeResponse.Member:

@@ -21,7 +21,7 @@ from ..assignment_work import Candidate, Work
 from ..assignors import simple
 from ..environment import Client, Target
 from ..metadata_hash import metadata_hash
-from ..modern import LEAVE_EPOCH, replaced
+from ..modern import LEAVE_EPOCH, replaced, with_changed
 from ..modern_pace import heartbeat_interval_ms
 from ..state import ShardState
 from .group import NOTHING, ShareGroup, ShareMember, TopicState, combined
@@ -220,8 +220,8 @@ def _assign(
     Raises ApiError.
     """
     if target_assignment.is_due(shard, group, epoch):
-        members: dict[str, ShareMember] = {**dict(group.members.items()), changed.id: changed}
-        work = _work(shard, group, epoch, members.values(), group.are_alike() if alike is None else alike)
+        members = with_changed(group.in_order(), changed)
+        work = _work(shard, group, epoch, members, group.are_alike() if alike is None else alike)
         assignment = target_assignment.assign(shard, group, work, records)
         if assignment is not None:
             return epoch, assignment.get(changed.id, {})
@@ -239,7 +239,7 @@ def _work(
 
 def work_for(shard: ShardState, group: ShareGroup) -> Work[Target]:
     """Describes the assignment that the group needs now."""
-    return _work(shard, group, group.epoch, group.members.values(), group.are_alike())
+    return _work(shard, group, group.epoch, group.in_order(), group.are_alike())
 
 
 def _reconcile(

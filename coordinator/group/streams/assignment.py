@@ -9,6 +9,7 @@ from ...shard import Result
 from .. import target_assignment
 from ..assignment_work import Candidate, Work
 from ..assignors import Spec, Steps
+from ..modern import with_changed
 from ..state import ShardState
 from . import sticky
 from .configured import ConfiguredTopology
@@ -61,8 +62,7 @@ def assign(
         return group.assignment_epoch, NO_TASKS
     if group.assignment_epoch < epoch and group.id not in shard.assigning:
         if target_assignment.is_due(shard, group, epoch):
-            gone = {member.id, *([replaced.id] if replaced is not None else [])}
-            members = [*(one for one in group.members.values() if one.id not in gone), member]
+            members = with_changed(group.in_order(), member, {replaced.id} if replaced is not None else ())
             work = _work(group, epoch, members, configured, configs)
             assignment = target_assignment.assign(shard, group, work, records)
             if assignment is not None:
@@ -100,7 +100,7 @@ def _as_seen(group: StreamsGroup, member: StreamsMember) -> TaskMember:
 def work_for(shard: ShardState, group: StreamsGroup) -> Work[Tasks]:
     """Describes the assignment that the group needs now."""
     assert group.configured is not None
-    return _work(group, group.epoch, group.members.values(), group.configured, group.assignment_configs)
+    return _work(group, group.epoch, group.in_order(), group.configured, group.assignment_configs)
 
 
 def begin(shard: ShardState, group: StreamsGroup) -> Result:

@@ -42,7 +42,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
     )
     found = [
         (member, group.targets.get(member.id, NO_TASKS, as_of), group.heard.offsets_of(member.id))
-        for member in group.described_members(as_of)
+        for member in group.in_order(as_of)
     ]
     return described, (_member(member, target, offsets.has, offsets.ends) for member, target, offsets in found)
 
