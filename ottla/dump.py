@@ -45,10 +45,7 @@ def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
 
 def _name(path: str) -> str:
     """Returns the name of a file, without the suffix of one that waits for its deletion or its place."""
-    name = os.path.basename(path)
-    for suffix in (layout.DELETED, layout.CLEANED, layout.SWAP):
-        name = name.removesuffix(suffix)
-    return name
+    return layout.PASSING.sub("", os.path.basename(path))
 
 
 def text_of(entry: Entry) -> str:

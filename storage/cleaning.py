@@ -429,7 +429,7 @@ def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:
         kept = [s for s in log.segments if s not in old]
         for segment in old:
             segment.save_indexes()
-            segment.mark_deleted()
+            segment.rename(log.small_files.deleted_suffix(segment.base_offset))
             log.note_removed([segment], now_ms)
         cleaned.rename("")
         cleaned.load_timestamps()

@@ -7,6 +7,7 @@ import struct
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
+PASSING = re.compile(r"(\.[0-9]+)?\.deleted$|\.cleaned$|\.swap$")  # of a file that waits for its deletion or its place
 DIRECTORY_DELETED, DIRECTORY_STRAY, DIRECTORY_FUTURE = "-delete", "-stray", "-future"
 FILE_NAME_LENGTH_MAX = 255  # limit of common file systems
 

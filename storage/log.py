@@ -329,10 +329,11 @@ class Log:
         self.small_files.note_new_names()
         self.note_removed(gone, now_ms)
         for segment in gone:
+            suffix = self.small_files.deleted_suffix(segment.base_offset)
             if segment.base_offset != self.end_offset:
-                self.small_files.mark_snapshot_deleted(segment.base_offset)
+                self.small_files.mark_snapshot_deleted(segment.base_offset, suffix)
             segment.save_indexes()
-            segment.mark_deleted()
+            segment.rename(suffix)
 
     def note_removed(self, gone: list[Segment], now_ms: int) -> None:
         self.removed.update(dict.fromkeys(gone, now_ms + self.settings.file_delete_delay_ms))

@@ -16,7 +16,7 @@ from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP
 from .batch_info import BatchInfo, info_at, passed_over
 from .files import Files, Handle, HandlePool
 from .index import AbortedIndex, AbortedTransaction, OffsetIndex, TimeIndex
-from .layout import DELETED, INDEX, INDEX_ENTRY, LOG, SNAPSHOT, TIME_INDEX, TIME_INDEX_ENTRY, TXN_INDEX, file_name
+from .layout import INDEX, INDEX_ENTRY, LOG, SNAPSHOT, TIME_INDEX, TIME_INDEX_ENTRY, TXN_INDEX, file_name
 
 SCAN_BYTES = 4096 + HEADER_SIZE
 # The batches between two index entries, at most: those that fit into `settings.INDEX_INTERVAL_BYTES_MAX` are fewer.
@@ -435,14 +435,13 @@ class Segment:
             self.pool.close(self.path(kind))
 
     def close_for_removal(self) -> list[str]:
-        """Closes the files; returns the paths of those that there may be."""
+        """Closes the files; returns the paths of those that there may be, in the order in which to remove them: while
+        there is the log, another segment does not get these names (`SmallFiles.deleted_suffix`).
+        """
         self.close_files()
-        return [self.path(kind) for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)]
+        return [self.path(kind) for kind in (SNAPSHOT, TXN_INDEX, TIME_INDEX, INDEX, LOG)]
 
     def remove(self) -> None:
         for path in self.close_for_removal():
             if self.files.exists(path):
                 self.files.remove(path)
-
-    def mark_deleted(self) -> None:
-        self.rename(DELETED)

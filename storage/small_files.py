@@ -11,7 +11,7 @@ import logging
 from . import checkpoints
 from .epochs import LeaderEpochs
 from .files import Files
-from .layout import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SNAPSHOT, file_name, offset_of
+from .layout import DELETED, LEADER_EPOCHS, LOG, PARTITION_METADATA, SNAPSHOT, file_name, offset_of
 from .producers import Producers
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache")
@@ -134,8 +134,18 @@ class SmallFiles:
     def remove_snapshot(self, offset: int) -> None:
         self.files.remove(self.path(file_name(offset, SNAPSHOT)))
 
-    def mark_snapshot_deleted(self, offset: int) -> None:
+    def deleted_suffix(self, base_offset: int) -> str:
+        """Returns the suffix of the files of a segment that is about to be deleted: `.deleted`, or `.1.deleted` while
+        an earlier one waits for its deletion, which compaction has replaced by this one, and may still be read.
+        """
+        path, suffix, number = self.path(file_name(base_offset, LOG)), DELETED, 0
+        while self.files.exists(path + suffix):
+            number += 1
+            suffix = f".{number}{DELETED}"
+        return suffix
+
+    def mark_snapshot_deleted(self, offset: int, suffix: str) -> None:
         """Renames the snapshot at `offset`, if there is one: its segment is about to be deleted."""
         path = self.path(file_name(offset, SNAPSHOT))
         if self.files.exists(path):
-            self.files.rename(path, path + DELETED)
+            self.files.rename(path, path + suffix)

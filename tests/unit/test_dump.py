@@ -20,7 +20,7 @@ def dumped(path: Path, data: bytes) -> list[Entry]:
     return list(dump_file(str(path)))[1:]
 
 
-@pytest.mark.parametrize("ending", ["", ".deleted", ".cleaned", ".swap"])
+@pytest.mark.parametrize("ending", ["", ".deleted", ".1.deleted", ".cleaned", ".swap"])
 def test_an_index_has_no_entries_in_the_zeros_that_were_allocated_before(tmp_path: Path, ending: str) -> None:
     offsets = dumped(tmp_path / f"{NAME}.index{ending}", struct.pack(">iiii", 3, 0, 7, 4096) + bytes(800))
     assert [(one["offset"], one["position"]) for one in offsets] == [(103, 0), (107, 4096)]

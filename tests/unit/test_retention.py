@@ -230,3 +230,26 @@ def test_a_crash_in_the_middle_of_a_swap_leaves_one_or_the_other(files: MemFiles
     again = open_log(files, cleanup_policy=("compact",), clean=False, recovery_point=log.end_offset)
     assert latest(again) == before
     assert again.end_offset == 12
+
+
+def test_a_reader_of_a_segment_that_was_compacted_twice_gets_what_the_segment_had(files: MemFiles) -> None:
+    """Both wait for `file.delete.delay.ms`, and have files of their own."""
+    log = open_log(files, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, file_delete_delay_ms=100)
+    pieces = []
+    for now, value in enumerate((b"a", b"b", b"c")):
+        append(log, value * 50, keys=[b"k"])
+        append(log, value * 50, keys=[b"%d" % now])
+        log.roll(now)
+        piece = log.read(0, 10_000, None, True)
+        assert piece is not None
+        pieces.append((piece, bytes(piece)))
+        assert compact(log, files, now)
+    assert [bytes(piece) for piece, _ in pieces] == [before for _, before in pieces]
+    for piece, before in pieces:
+        assert bytes(piece) == before
+        piece.release()
+        for segment in log.removable(1000):
+            segment.remove()
+            log.forget(segment)
+    assert not log.removed
+    assert not [name for name in files.names("/d/t-0") if name.endswith(".deleted")]
