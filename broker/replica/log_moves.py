@@ -11,11 +11,13 @@ counted, at the same pace.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterator
 
 from ...protocol.errors import ApiError, Errors
 from ...storage.copying import PIECE_BYTES, LogCopy, Piece, offset_at
+from ...storage.failures import is_passing
 from ...storage.layout import (
     DIRECTORY_DELETED,
     FILE_NAME_LENGTH_MAX,
@@ -336,13 +338,26 @@ class LogMoves:
         directories.store(files, target, directories.checkpoint_job(target))
         path, left = f"{target.path}/{partition_directory(*key)}", log.directory
         files.rename(copy.directory, path)
-        files.sync_directory(target.path)
+        try:
+            files.sync_directory(target.path)
+        except OSError:
+            self._take_back(path, copy.directory)
+            raise
         copy.switch(path)
         self.partitions.move(partition, target)
         self._forget(move)
         logger.info("%s: its log is in %s now", partition.name, target.path)
         self._retire(source, left, *key)
         self.checkpoints.begin_round()
+
+    def _take_back(self, path: str, future: str) -> None:
+        """Gives a copy its former name. Raises OSError if it cannot: the next start could take the copy, which is not
+        written any more, for the log, so that its directory must not be used.
+        """
+        try:
+            self.log_directories.files.rename(path, future)
+        except OSError as error:
+            raise OSError(errno.EIO, f"a copy keeps the name of its log: {error}", path) from error
 
     def _retire(self, directory: LogDirectory, path: str, topic: str, index: int) -> None:
         """Renames a directory that is not needed any more; it is removed later."""
@@ -375,7 +390,16 @@ class LogMoves:
             self.cleaner.paused.discard(move.partition)
 
     def _failed(self, move: Move, error: OSError) -> bool:
-        """Handles an I/O error of a move; returns whether the move is over."""
+        """Handles an I/O error of a move; returns whether the move is over. Kafka takes a directory offline whose copy
+        it cannot rename. Here a move goes on if the error may pass, and else ends, as other operations do
+        (`storage.failures`): the replica stays where it is.
+        """
         path = str(error.filename or "")
         home = next((one for one in self.log_directories.all if path.startswith(f"{one.path}/")), move.target)
-        return self.log_directories.io_failed(home, error)
+        if self.log_directories.io_failed(home, error):
+            return True
+        if is_passing(error):
+            return False
+        logger.error("%s: its move to %s ends: %s", move.partition.name, move.target.path, error)
+        self._cancel(move)
+        return True

@@ -284,6 +284,49 @@ def test_a_disk_without_descriptors_for_a_moment_delays_a_move() -> None:
     assert source != target
 
 
+def test_a_move_ends_where_something_has_the_name_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    files = FailingFiles()
+    world = started(files)
+    source, target = home(world), other(world)
+    rename = files.rename
+
+    def refused(old: str, new: str) -> None:
+        if new == f"{target}/t-0":
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", new)
+        rename(old, new)
+
+    files.rename = refused  # type: ignore[method-assign]
+    assert moved(world, target) == 0
+    world.pass_ms(5000)
+    assert (len(world.broker.replicas.moves), home(world), named(world)) == (0, source, [source])
+    assert f"its move to {target} ends" in caplog.text
+    world.pass_ms(100_000)
+    assert [name for name in files.names(target) if name.startswith("t-0")] == []
+
+
+@pytest.mark.parametrize("renames", [0, 1], ids=["it gets its name back", "its directory fails"])
+def test_a_copy_whose_new_name_is_not_durable_is_not_left_beside_the_log(renames: int) -> None:
+    files = FailingFiles()
+    world = started(files)
+    source, target = home(world), other(world)
+    sync, left = files.sync_directory, [1]
+
+    def refused(path: str) -> None:
+        if path == target and left and files.exists(f"{target}/t-0"):
+            left.clear()
+            files.fail("rename", "/t-0", errno.ENOENT, renames)
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        sync(path)
+
+    files.sync_directory = refused  # type: ignore[method-assign]
+    assert moved(world, target) == 0
+    world.pass_ms(5000)
+    write(world, b"after")
+    failed = [one.path for one in world.broker.log_directories.all if one.failed]
+    assert (home(world), failed, left) == ((source, [target], []) if renames else (target, [], []))
+    assert (len(world.broker.replicas.moves), read(world, "t")[-1]) == (0, b"after")
+
+
 def test_a_topic_that_is_deleted_takes_its_copy_with_it() -> None:
     world = started()
     set_broker(world, THROTTLE, "1")
