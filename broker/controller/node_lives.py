@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ...coordinator.metadata import brokers
 from ...coordinator.metadata.elections import Kind
-from ...protocol.errors import ApiError
+from ...protocol.errors import ApiError, Errors
 from ..config.nodes import MAIN_SIDE, Node, NodeRefused, Nodes, NodeState
 from ..later import Later, drive, finished
 from ..replica.leaders import Leaders
@@ -102,6 +102,7 @@ class NodeLives:
         self.nodes = nodes
         self.sockets: Sockets = NoSockets()
         self.views: Views
+        self._leaving: set[int] = set()  # nodes that are being removed, by their ids
 
     def start(self) -> None:
         """Begins to give partitions back to their preferred leaders from time to time."""
@@ -144,6 +145,8 @@ class NodeLives:
         try:
             await self.begin(node)
         except BaseException:
+            if node.state is not NodeState.STOPPED:  # it ran already when it could not be unfenced
+                self._gone(node)
             self.sockets.leave(node)
             self.nodes.remove(node)
             self.metadata.quorum.left(node)
@@ -159,12 +162,24 @@ class NodeLives:
         if node.state is NodeState.RUNNING:
             await self.stop(node)
         self._expect(node, NodeState.STOPPED)
-        controller = self.metadata.controller
-        await self.metadata.submit(lambda: brokers.unregister(controller, node.id))
+        self._leaving.add(node.id)
+        try:
+            await self._unregister(node)
+        finally:
+            self._leaving.discard(node.id)
         self._crashed.discard(node.id)
         self.nodes.remove(node)
         self.sockets.leave(node)
         self.metadata.quorum.left(node)
+
+    async def _unregister(self, node: Node) -> None:
+        """Has the controller forget a node, unless a client has (UnregisterBroker). Raises ApiError."""
+        controller = self.metadata.controller
+        try:
+            await self.metadata.submit(lambda: brokers.unregister(controller, node.id))
+        except ApiError as error:
+            if error.code != Errors.BROKER_ID_NOT_REGISTERED:
+                raise
 
     async def stop(self, node: Node) -> None:
         """Raises NodeRefused or ApiError."""
@@ -355,6 +370,8 @@ class NodeLives:
         return self.metadata.log_directories.crashed
 
     def _expect(self, node: Node, *states: NodeState) -> None:
+        if node.id in self._leaving:
+            raise NodeRefused(f"node {node.id} is being removed")
         if node.state not in states:
             raise NodeRefused(f"node {node.id} is {node.state.value}")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ottla.broker.config.nodes import NodeRefused
+from ottla.broker.config.nodes import Node, NodeRefused
 from ottla.broker.later import drive
 from ottla.protocol import messages as m
-from ottla.protocol.errors import Errors
+from ottla.protocol.errors import ApiError, Errors
 
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.node_world import cluster, happens, produce, records, state
@@ -312,6 +312,44 @@ def test_an_added_node_is_placed_and_a_removed_one_is_not(w: World) -> None:
     refused = w.ask("CreateTopics", 7, r(topics=[wide], timeout_ms=1000)).topics[0]
     assert Errors(refused.error_code).name == "INVALID_REPLICATION_FACTOR"
     assert w.ask("DescribeCluster", 2, m.DescribeClusterRequest(include_fenced_brokers=True)).brokers[-1].broker_id == 3
+
+
+def test_a_node_does_not_start_while_it_is_removed(w: World) -> None:
+    happens(w, "stop", 3)
+    lives = w.broker.node_lives
+    node = lives.find(3)
+    removed, started = drive(lives.remove(node)), drive(lives.begin(node))
+    w.broker.turn.settle()
+    w.pass_ms(5)
+    removed.get()
+    with pytest.raises(NodeRefused, match="is being removed"):
+        started.get()
+    assert (3 in w.broker.nodes.by_id, 3 in w.broker.image.brokers) == (False, False)
+
+
+def test_a_node_that_a_client_has_unregistered_can_be_removed(w: World) -> None:
+    happens(w, "stop", 3)
+    assert w.ask("UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=3)).error_code == 0
+    happens(w, "remove", 3)
+    assert list(w.broker.nodes.by_id) == [1, 2]
+
+
+def test_the_listeners_of_an_added_node_that_cannot_be_unfenced_are_closed(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lives, closed = w.broker.node_lives, []
+
+    async def refused(node: Node) -> None:
+        raise ApiError(Errors.NOT_CONTROLLER)
+
+    monkeypatch.setattr(lives, "_unfence", refused)
+    monkeypatch.setattr(lives.sockets, "close", lambda node: closed.append(node.id))
+    added = drive(lives.add())
+    w.broker.turn.settle()
+    w.pass_ms(5)
+    with pytest.raises(ApiError):
+        added.get()
+    assert (closed, list(w.broker.nodes.by_id)) == ([4], [1, 2, 3])
 
 
 def test_an_election_of_all_leaders_answers_for_a_topic_that_is_deleted_meanwhile(w: World) -> None:
