@@ -15,6 +15,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 SCRAM_SINCE = 11  # 3.5-IV2
 TOKENS_SINCE = 14  # 3.6-IV2, delegation tokens
 CONTROLLERS_SINCE = 15  # 3.7-IV0, registrations of controllers
+SHRINKS_WITHIN_EPOCH_SINCE = 12  # 3.6-IV0, replicas leave those in sync without a new leader epoch
 DIRECTORIES_SINCE = 17  # 3.7-IV2, log directories of brokers and of replicas
 ELR_SINCE = 23  # 4.0-IV1, eligible leader replicas
 CORDONED_SINCE = 30  # 4.3-IV0, cordoned log directories

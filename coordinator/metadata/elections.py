@@ -9,6 +9,8 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from ...protocol import messages
+from ...protocol.features import SHRINKS_WITHIN_EPOCH_SINCE
+from ..hashing import number_order
 from .state import BROKER, NO_LEADER, NO_LEADER_CHANGE, TOPIC, MetadataState, Partition
 
 T = TypeVar("T")
@@ -27,13 +29,15 @@ class Kind(Enum):
 
 class Terms(NamedTuple):
     """What an election of one partition depends on. `may_lead`: whether a broker is alive; `min_isr`: how many replicas
-    have to be in sync, or no replica is eligible beside them.
+    have to be in sync, or no replica is eligible beside them; `counts_shrinking`: whether there is a new leader epoch
+    when a replica is not in sync any more.
     """
 
     may_lead: Callable[[int], bool]
     min_isr: int
     has_elr: bool
     kind: Kind = Kind.ONLINE
+    counts_shrinking: bool = False
 
 
 class Assignment(NamedTuple):
@@ -69,13 +73,14 @@ def terms_of(state: MetadataState, partition: Partition, may_lead: Callable[[int
     """Returns the terms of a partition: as its topic and the cluster configure them, else those of `default`."""
     name = state.topic_names[partition.topic_id]
     own, everywhere = state.config_of(TOPIC, name), state.config_of(BROKER, "")
-    min_isr = own.get("min.insync.replicas", everywhere.get("min.insync.replicas"))
+    given = own.get("min.insync.replicas", everywhere.get("min.insync.replicas"))
     unclean = own.get("unclean.leader.election.enable", everywhere.get("unclean.leader.election.enable"))
     kind = default.kind if unclean is None else Kind.UNCLEAN if unclean == "true" else Kind.ONLINE
     has_elr = state.features.get(ELIGIBLE_REPLICAS, 0) > 0
-    wanted = default.min_isr if min_isr is None else int(min_isr)
+    wanted = default.min_isr if given is None else int(given)
     # for all partitions of the topic, the first one says how many replicas there are, as in Kafka
-    return Terms(may_lead, min(wanted, len(state.partitions[partition.topic_id, 0].replicas)), has_elr, kind)
+    min_isr = min(wanted, len(state.partitions[partition.topic_id, 0].replicas))
+    return Terms(may_lead, min_isr, has_elr, kind, state.metadata_version < SHRINKS_WITHIN_EPOCH_SINCE)
 
 
 def changed(
@@ -98,14 +103,15 @@ def changed(
     if terms.has_elr:
         elr = _eligible(partition, isr, terms, lost)
     leader, is_clean = _elected(partition, assigned.replicas, isr, elr, terms)
-    if not terms.has_elr and not isr:
-        isr = partition.isr
-    if leader not in (partition.leader, NO_LEADER) and leader not in isr:
+    if leader not in (partition.leader, NO_LEADER) and (leader in elr or leader not in isr):
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
     if not terms.has_elr:
-        elr = ()
+        isr, elr = isr or partition.isr, ()
     # the leader's epoch shows clients that a replica has gone, even if the leader stays
-    has_epoch = leader != partition.leader or not set(partition.replicas).issubset(assigned.replicas)
+    has_gone = not set(partition.replicas).issubset(assigned.replicas)
+    has_epoch = (
+        leader != partition.leader or has_gone or (terms.counts_shrinking and not set(partition.isr) <= set(isr))
+    )
     if terms.has_elr and has_epoch and leader != NO_LEADER:
         last_known = ()
     elif terms.has_elr and has_epoch and not last_known:
@@ -136,8 +142,8 @@ def _eligible(partition: Partition, isr: Collection[int], terms: Terms, lost: Co
     """Returns the eligible replicas, which have all committed records."""
     if len(isr) >= terms.min_isr:
         return ()
-    left = {*partition.elr, *partition.isr}
-    return tuple(one for one in sorted(left) if one not in isr and one not in lost)
+    left = number_order((*partition.elr, *partition.isr))
+    return tuple(one for one in left if one not in isr and one not in lost)
 
 
 def _elected(
