@@ -27,7 +27,7 @@ _REASONS: dict[str, str] = {
     "all replicas of a partition share one log": """
         replica.fetch.backoff.ms replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
         replica.high.* replica.socket.* num.replica.fetchers
-        unclean.leader.election.interval.ms controlled.shutdown.enable""",
+        controlled.shutdown.enable""",
     "moves between log directories are paced evenly, without windows": "alter.log.dirs.replication.quota.*",
     "the broker is its own controller": """
         controller.performance.* controller.socket.* controller.quorum.append.*

@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ...coordinator.metadata import brokers
+from ...coordinator.metadata.controller import Controller
 from ...coordinator.metadata.elections import Kind
+from ...coordinator.shard import Decision
 from ...protocol.errors import ApiError, Errors
 from ..config.nodes import MAIN_SIDE, Node, NodeRefused, Nodes, NodeState
 from ..later import Later, drive, finished
@@ -25,6 +27,7 @@ from ..turn import Turn
 from .controller import MetadataController
 from .in_sync import InSync
 
+R = TypeVar("R")
 logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
 
 
@@ -105,17 +108,25 @@ class NodeLives:
         self._leaving: set[int] = set()  # nodes that are being removed, by their ids
 
     def start(self) -> None:
-        """Begins to give partitions back to their preferred leaders from time to time."""
-        if len(self.nodes) > 1 and self.settings.config["auto.leader.rebalance.enable"]:
-            interval_ms = self.settings.config["leader.imbalance.check.interval.seconds"] * 1000
-            self.turn.every(lambda: interval_ms, self._balance, due_ms=self._due_ms)
+        """Begins to give partitions back to their preferred leaders from time to time, and to elect leaders uncleanly
+        where that was enabled since the last one went.
+        """
+        if len(self.nodes) == 1:
+            return
+        config, controller = self.settings.config, self.metadata.controller
+        if config["auto.leader.rebalance.enable"]:
+            balance = partial(brokers.elect, controller, Kind.PREFERRED, None)
+            self._every(config["leader.imbalance.check.interval.seconds"] * 1000, brokers.may_balance, balance)
+        elect = partial(brokers.elect_uncleanly, controller)
+        self._every(config["unclean.leader.election.interval.ms"], brokers.may_elect_uncleanly, elect)
 
-    def _due_ms(self) -> float:
-        return -math.inf if brokers.may_balance(self.metadata.controller) else math.inf
-
-    def _balance(self) -> None:
+    def _every(self, interval_ms: int, is_due: Callable[[Controller], bool], elect: Callable[[], Decision[R]]) -> None:
         controller = self.metadata.controller
-        self.metadata.submit(lambda: brokers.elect(controller, Kind.PREFERRED, None))
+        self.turn.every(
+            lambda: interval_ms,
+            lambda: self.metadata.submit(elect),
+            due_ms=lambda: -math.inf if is_due(controller) else math.inf,
+        )
 
     def find(self, node_id: int) -> Node:
         """Raises LookupError."""

@@ -43,7 +43,7 @@ def _bring_leaders(controller: Controller, node: int) -> Generator[None, None, l
     changes = []
     for partition in list(controller.state.partitions.values()):
         yield
-        if partition.leader == NO_LEADER and node in partition.replicas:
+        if partition.leader == NO_LEADER:  # on any broker: unclean elections may be enabled since
             change = controller.change(partition, partition.isr, with_node=node)
             if change is not None:
                 changes.append(change)
@@ -109,11 +109,9 @@ def shut_down(controller: Controller, node: int) -> Decision[None]:
     broker = controller.state.brokers.get(node)
     if broker is None:
         return Result([])
-    change = messages.BrokerRegistrationChangeRecord(
-        broker_id=node, broker_epoch=broker.epoch, in_controlled_shutdown=1
-    )
+    begun = messages.BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=broker.epoch, in_controlled_shutdown=1)
     changes = yield from _left_by(controller, node)
-    return Result([change, *changes])
+    return Result([*([] if broker.in_controlled_shutdown else [begun]), *changes])
 
 
 def unregister(controller: Controller, node: int) -> Decision[None]:
@@ -185,6 +183,29 @@ def may_balance(controller: Controller) -> bool:
         one.leader != one.replicas[0] and controller.change(one, one.isr, kind=Kind.PREFERRED) is not None
         for one in partitions
     )
+
+
+def elect_uncleanly(controller: Controller) -> Decision[None]:
+    """Elects leaders for the partitions that have none, where unclean elections are enabled."""
+    changes: list[Struct] = []
+    for partition in list(controller.state.partitions.values()):
+        yield
+        if _may_elect_uncleanly(controller, partition):
+            change = controller.change(partition, partition.isr, kind=Kind.UNCLEAN)
+            if change is not None:
+                changes.append(change)
+    return Result(changes)
+
+
+def may_elect_uncleanly(controller: Controller) -> bool:
+    """Whether a partition has no leader and may get one by an unclean election. Of many partitions, one may."""
+    partitions = controller.state.partitions.values()
+    return len(partitions) > LOOKS_MAX or any(_may_elect_uncleanly(controller, one) for one in partitions)
+
+
+def _may_elect_uncleanly(controller: Controller, partition: Partition) -> bool:
+    name = controller.state.topic_names.get(partition.topic_id)
+    return partition.leader == NO_LEADER and name is not None and controller.may_lose(name)
 
 
 def lead(controller: Controller, name: str, index: int, node: int | None) -> Decision[None]:

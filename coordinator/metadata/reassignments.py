@@ -14,7 +14,7 @@ from ...protocol.structs import Struct
 from ..shard import Decision, Result
 from .controller import Controller, bounded
 from .elections import Assignment, Kind
-from .state import BROKER, TOPIC, Partition
+from .state import Partition
 from .topics import check_assignment
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _cancelled(controller: Controller, topic: str, partition: Partition) -> mess
             Errors.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas."
         )
     isr = tuple(one for one in partition.isr if one not in partition.adding)
-    may_lose = _may_lose(controller, topic)
+    may_lose = controller.may_lose(topic)
     if not isr and not may_lose:
         raise ApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
@@ -108,13 +108,6 @@ def _cancelled(controller: Controller, topic: str, partition: Partition) -> mess
     target = _assignment(controller, partition, replicas)
     kind = Kind.UNCLEAN if may_lose else Kind.ONLINE
     return controller.change(partition, isr or replicas[:1], kind=kind, target=target)
-
-
-def _may_lose(controller: Controller, topic: str) -> bool:
-    """Whether unclean elections are enabled for a topic."""
-    key, state = "unclean.leader.election.enable", controller.state
-    value = state.config_of(TOPIC, topic).get(key, state.config_of(BROKER, "").get(key))
-    return bool(controller.defaults.broker_value(key)) if value is None else value == "true"
 
 
 def _assignment(

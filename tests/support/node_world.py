@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.broker.later import drive
+from ottla.coordinator.metadata.state import BROKER
 from ottla.protocol import messages as m
 
 from .ask import batch, fetch_message, produce_message, values
@@ -31,6 +32,15 @@ def create(w: World, name: str, *placed: list[int], **configs: str) -> None:
     ]
     topic.configs = [r.CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
     assert w.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0].error_code == 0
+
+
+def configure(w: World, kind: int, name: str, **values: str) -> None:
+    r = m.IncrementalAlterConfigsRequest
+    configs = [r.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in values.items()]
+    resource = r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    at = int(name) if kind == BROKER else 1
+    answer = w.at(at, "IncrementalAlterConfigs", 1, r(resources=[resource])).responses[0]
+    assert answer.error_code == 0, answer.error_message
 
 
 def happens(w: World, what: str, node: int) -> object:

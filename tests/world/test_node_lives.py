@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from ottla.broker.config.nodes import Node, NodeRefused
 from ottla.broker.later import drive
+from ottla.coordinator.metadata.state import TOPIC
 from ottla.protocol import messages as m
 from ottla.protocol.errors import ApiError, Errors
 
 from ..support.ask import batch, fetch_message, produce_message
-from ..support.node_world import cluster, happens, produce, records, state
+from ..support.node_world import cluster, configure, happens, produce, records, state
 from ..support.topic_world import set_policy
 from ..support.world import World
 
@@ -248,6 +249,27 @@ def test_an_unclean_election_is_made_by_request_or_configuration(w: World) -> No
     assert state(w, 0, "two")[0] == -1, "it is not eligible"
     assert elected(w, 1, 0, topic="two") == [(0, "NONE", None)]
     assert state(w, 0, "two") == (2, 2, [2], [], [])
+
+
+def test_an_unclean_election_is_made_where_that_is_enabled_since(w: World) -> None:
+    """Every `unclean.leader.election.interval.ms`."""
+    happens(w, "stop", 2)
+    happens(w, "kill", 3)
+    w.pass_ms(10_000)
+    happens(w, "begin", 2)
+    w.pass_ms(301_000)
+    assert state(w, 0, "two")[0] == -1
+    configure(w, TOPIC, "two", unclean_leader_election_enable="true")
+    assert state(w, 0, "two")[0] == -1
+    w.pass_ms(301_000)
+    assert state(w, 0, "two") == (2, 2, [2], [], [])
+
+
+def test_a_node_that_is_drained_and_stops_begins_its_shutdown_once(w: World) -> None:
+    happens(w, "drain", 3)
+    before = w.broker.metadata.partition.end_offset
+    happens(w, "stop", 3)
+    assert w.broker.metadata.partition.end_offset == before + 1, "it is fenced"
 
 
 def test_a_fenced_node_answers_and_leads_nothing(w: World) -> None:

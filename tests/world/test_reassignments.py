@@ -12,7 +12,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
-from ..support.node_world import cluster, create, happens, produce, records, state
+from ..support.node_world import cluster, configure, create, happens, produce, records, state
 from ..support.topic_world import set_policy
 from ..support.world import World
 
@@ -54,15 +54,6 @@ def ends(w: World, topic: str = "two") -> dict[int, int]:
     assert partition.replica_set is not None
     views = partition.replica_set.views(partition.end_offset, partition.follower.replicated)
     return {node: end for node, end, _ in views}
-
-
-def configure(w: World, kind: int, name: str, **values: str) -> None:
-    r = m.IncrementalAlterConfigsRequest
-    configs = [r.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in values.items()]
-    resource = r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    at = int(name) if kind == BROKER else 1
-    answer = w.at(at, "IncrementalAlterConfigs", 1, r(resources=[resource])).responses[0]
-    assert answer.error_code == 0, answer.error_message
 
 
 def test_new_replicas_join_and_old_ones_leave(w: World) -> None:
