@@ -48,6 +48,7 @@ class InSync:
         self.partitions = partitions
         self.nodes = nodes
         self._joining: dict[Partition, None] = {}
+        self._shrinking: Later[None] = finished(None)  # what the last round has asked for
         self._refused: dict[Partition, tuple[int, list[int]]] = {}  # an epoch, and what was not taken into the ISR then
 
     def start(self) -> None:
@@ -69,6 +70,8 @@ class InSync:
 
     def _round(self) -> None:
         self._refused.clear()
+        if not self._shrinking.done:  # there is no controller, as yet
+            return
         self.turn.background(in_steps(self.turn, self._shrink(), ROUND_STEP))
 
     def _shrink(self) -> Iterator[None]:
@@ -81,7 +84,7 @@ class InSync:
                 key = partition.topic_id, partition.index
                 state = self.metadata.image.partitions[key]
                 wanted[key] = state, tuple(one for one in state.isr if one not in late)
-        self._submit(wanted)
+        self._shrinking = self._submit(wanted)
 
     def _behind(self, partition: Partition) -> Iterable[tuple[int, int]]:
         """Returns the replicas in sync that have less than their leader, if it is there to say so, and since when."""

@@ -121,12 +121,13 @@ class NodeLives:
         self._every(config["unclean.leader.election.interval.ms"], brokers.may_elect_uncleanly, elect)
 
     def _every(self, interval_ms: int, is_due: Callable[[Controller], bool], elect: Callable[[], Decision[R]]) -> None:
-        controller = self.metadata.controller
-        self.turn.every(
-            lambda: interval_ms,
-            lambda: self.metadata.submit(elect),
-            due_ms=lambda: -math.inf if is_due(controller) else math.inf,
-        )
+        controller, quorum = self.metadata.controller, self.metadata.quorum
+
+        def run() -> None:
+            if quorum.missing is None:
+                self.metadata.submit(elect)
+
+        self.turn.every(lambda: interval_ms, run, due_ms=lambda: -math.inf if is_due(controller) else math.inf)
 
     def find(self, node_id: int) -> Node:
         """Raises LookupError."""

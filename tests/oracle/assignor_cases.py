@@ -41,7 +41,7 @@ class Group(NamedTuple):
     def assigned(self) -> Assignment:
         if self.assignor == "simple":
             return simple.assign(self.spec, self.assignable)
-        return (range_assignor if self.assignor == "range" else uniform).assign(self.spec)
+        return range_assignor.assign(self.spec) if self.assignor == "range" else uniform.assign(self.spec)
 
 
 def group(seed: int) -> Group:

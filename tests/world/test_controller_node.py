@@ -395,3 +395,14 @@ def test_what_waits_for_a_controller_is_forgotten_when_it_ends(w: World) -> None
     happens(w, "begin", 1)
     w.pass_ms(2 * FETCH_MS)
     assert (found.done, found.error, waits.waiting) == (True, None, 0)
+
+
+def test_a_leader_asks_once_for_replicas_that_left_while_there_is_no_controller(w: World) -> None:
+    happens(w, "kill", 2)
+    happens(w, "kill", 3)
+    w.pass_ms(10_000)
+    assert produce(w, 1, acks=1).error_code == 0
+    w.pass_ms(60_000)
+    waiting = len(w.broker.metadata.events._waiting)
+    w.pass_ms(600_000)
+    assert len(w.broker.metadata.events._waiting) == waiting
