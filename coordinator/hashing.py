@@ -72,13 +72,26 @@ def computed_order_steps(
     size = table_size(0, capacity)
     while len(items) - 1 > int(size * 0.75):
         size *= 2
+    buckets = yield from _buckets(items, size, hash_of)
+    order = list(buckets)[::-1]
+    return sorted(order, key=buckets.__getitem__)
+
+
+def table_order_steps(
+    items: Collection[T], hash_of: Callable[[T], int], capacity: int = TABLE_SIZE
+) -> Generator[None, None, list[T]]:
+    """Like `table_order`, with a pause after some of the items."""
+    buckets = yield from _buckets(items, table_size(len(items), capacity), hash_of)
+    return sorted(buckets, key=buckets.__getitem__)
+
+
+def _buckets(items: Iterable[T], size: int, hash_of: Callable[[T], int]) -> Generator[None, None, dict[T, int]]:
     buckets: dict[T, int] = {}
     for item in items:
         buckets[item] = bucket(hash_of(item), size)
         if len(buckets) % NAMES_PER_STEP == 0:
             yield
-    order = list(buckets)[::-1]
-    return sorted(order, key=buckets.__getitem__)
+    return buckets
 
 
 def concurrent_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
@@ -113,7 +126,10 @@ def number_order(numbers: Iterable[int]) -> list[int]:
 
 def number_set_order(numbers: Collection[int]) -> list[int]:
     """Returns distinct numbers in the iteration order of a Java HashSet that is made of a list of them, sorted."""
-    return table_order(sorted(numbers), int, set_capacity(len(numbers)))
+    listed, capacity = sorted(numbers), set_capacity(len(numbers))
+    if not listed or listed[-1] < capacity:  # each has a bucket of its own
+        return listed
+    return table_order(listed, int, capacity)
 
 
 def set_order(names: Collection[str]) -> list[str]:
@@ -128,16 +144,9 @@ def set_order_steps(names: Collection[str]) -> Generator[None, None, list[str]]:
     return java_order_steps(names, set_capacity(len(names)))
 
 
-def java_order_steps(names: Iterable[str], capacity: int = TABLE_SIZE) -> Generator[None, None, list[str]]:
+def java_order_steps(names: Collection[str], capacity: int = TABLE_SIZE) -> Generator[None, None, list[str]]:
     """Like `java_order`, for a map that is made for `capacity` entries, with a pause after some names."""
-    listed = list(names)
-    size = table_size(len(listed), capacity)
-    buckets: dict[str, int] = {}
-    for name in listed:
-        buckets[name] = _bucket(name, size)
-        if len(buckets) % NAMES_PER_STEP == 0:
-            yield
-    return sorted(listed, key=buckets.__getitem__)
+    return table_order_steps(names, name_hash, capacity)
 
 
 def set_capacity(count: int) -> int:

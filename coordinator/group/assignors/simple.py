@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from math import ceil
 
-from ...hashing import computed_order_steps, id_partition_hash, number_order, number_set_order, table_order, uuid_hash
+from ...hashing import (
+    computed_order_steps,
+    id_partition_hash,
+    number_order,
+    number_set_order,
+    table_order_steps,
+    uuid_hash,
+)
 from . import Assignment, AssignorFailed, Pace, Spec, Steps, as_sets, finished
 
 MEMBER_COST = 8  # of a member, beside that of a partition
@@ -37,12 +44,14 @@ def steps(spec: Spec, assignable: Mapping[bytes, frozenset[int]]) -> Steps[Assig
     found: dict[str, dict[bytes, set[int]]] = {}
     having: dict[bytes, list[int]] = {}  # who has partitions of a topic
     for number, (member_id, member) in enumerate(spec.members.items()):
-        # what no one is subscribed to stays where members differ, as in Kafka
-        kept = {topic: of for topic, of in member.target.items() if not spec.homogeneous or topic in wanted}
-        found[member_id] = {topic: set(of) for topic, of in kept.items()}
-        for topic in kept:
-            having.setdefault(topic, []).append(number)
-        if pace.is_over(MEMBER_COST + sum(map(len, kept.values()))):
+        mine = found[member_id] = {}
+        for topic, of in member.target.items():
+            if not spec.homogeneous or topic in wanted:  # else it stays, also without a subscriber
+                mine[topic] = set(of)
+                having.setdefault(topic, []).append(number)
+            if pace.is_over(1 + len(of)):
+                yield
+        if pace.is_over(MEMBER_COST):
             yield
     every, together = list(found.values()), list(spec.first_topics) or sorted(wanted)
     for topics in [together] if spec.homogeneous else [[topic] for topic in sorted(wanted)]:
@@ -111,15 +120,23 @@ class _Sharing:
     def _look_at(self, member: int) -> Steps[None]:
         """Notes what a member has, without the first partitions of too many."""
         target = self.found[member]
-        topics = self.topics if len(self.topics) == 1 else table_order(target, uuid_hash)
-        had = [(topic, p) for topic in topics for p in number_set_order(target.get(topic, ()))]
-        for partition in had:
-            self.of_partition.setdefault(partition, set()).add(member)
+        topics = self.topics if len(self.topics) == 1 else (yield from table_order_steps(target, uuid_hash))
+        had: list[Partition] = []
+        for topic in topics:
+            of_topic = [(topic, p) for p in number_set_order(target.get(topic, ()))]
+            had += of_topic
+            for partition in of_topic:
+                self.of_partition.setdefault(partition, set()).add(member)
+                if self.pace.is_over():
+                    yield
         self.sizes[member] = len(had)
         excess = len(had) - self.wanted.get(member, 0)
-        for partition in table_order(had, self.hash_of)[:excess] if excess > 0 else ():
+        order = (yield from table_order_steps(had, self.hash_of)) if excess > 0 else []
+        for partition in order[: max(excess, 0)]:
             self._take(member, partition)
-        if self.pace.is_over(1 + len(had)):
+            if self.pace.is_over():
+                yield
+        if self.pace.is_over():
             yield
 
     def _take(self, member: int, partition: Partition) -> None:

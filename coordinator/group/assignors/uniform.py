@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from ...hashing import number_set_order, set_capacity, table_order, uuid_hash
+from ...hashing import number_set_order, set_capacity, table_order, table_order_steps, uuid_hash
 from . import PARTITIONS_PER_STEP, Assignment, AssignorFailed, Spec, Steps, as_sets, finished
 
 ROUNDS = 16
@@ -45,7 +45,7 @@ class _Homogeneous:
     def build(self) -> Steps[Building]:
         yield from self._find_free()
         for index, member_id in enumerate(self.spec.members):
-            self._keep(index, member_id)
+            yield from self._keep(index, member_id)
             yield
         at = 0
         for member_id, missing in self.short:
@@ -68,13 +68,13 @@ class _Homogeneous:
             self.free += [(topic, p) for p in range(self.spec.partition_counts[topic]) if p not in taken]
             yield
 
-    def _keep(self, index: int, member_id: str) -> None:
+    def _keep(self, index: int, member_id: str) -> Steps[None]:
         """Keeps a part of a member's target; the other partitions can be assigned again."""
         quota, has_extra = self.quota, self.extras > 0
         quota += has_extra
         kept: dict[bytes, set[int]] = {}
         target = self.spec.members[member_id].target
-        for topic in table_order(target, uuid_hash):
+        for topic in (yield from table_order_steps(target, uuid_hash)):
             if topic not in self.topics:
                 continue
             have = [p for p in number_set_order(target[topic]) if p < self.spec.partition_counts[topic]]
