@@ -252,10 +252,10 @@ class Controller:
         return placed
 
     def new_partitions(
-        self, topic_id: bytes, placed: list[list[int]], first: int = 0
+        self, topic_id: bytes, placed: list[list[int]], first: int = 0, *, is_manual: bool
     ) -> Generator[None, None, list[NewPartitions]]:
         """Returns the partitions of a topic from number `first` on, which have these replicas. Yields between two.
-        Raises ApiError(INVALID_REPLICA_ASSIGNMENT) for one whose brokers are all fenced.
+        `is_manual`: a request has chosen these. Raises ApiError for one whose brokers are all fenced.
         """
         brokers, new = self.state.brokers, []
         choices: dict[tuple[int, ...], tuple[tuple[bytes, ...], tuple[int, ...]]] = {}
@@ -267,11 +267,7 @@ class Controller:
                 choices[replicas] = tuple(of_new_replica(brokers[r]) for r in replicas), isr
             directories, isr = choices[replicas]
             if not isr:
-                raise ApiError(
-                    Errors.INVALID_REPLICA_ASSIGNMENT,
-                    f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-                    "controlled shutdown.",
-                )
+                raise _without_brokers(index, len(replicas), is_manual)
             new.append(Partition(topic_id, index, replicas, isr, isr[0], 0, 0, directories))
         return [
             NewPartitions(some)
@@ -295,6 +291,21 @@ class Controller:
             return Result([], None)
         r = messages.ProducerIdsRecord
         return Result([r(broker_id=node, broker_epoch=broker_epoch, next_producer_id=next_id)], None)
+
+
+def _without_brokers(index: int, factor: int, is_manual: bool) -> ApiError:
+    """Returns the error of a partition whose brokers are all fenced or in controlled shutdown."""
+    if is_manual:
+        return ApiError(
+            Errors.INVALID_REPLICA_ASSIGNMENT,
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown.",
+        )
+    return ApiError(
+        Errors.INVALID_REPLICATION_FACTOR,
+        f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in controlled "
+        "shutdown.",
+    )
 
 
 def fencing(broker: Broker, fenced: int) -> messages.BrokerRegistrationChangeRecord:

@@ -115,7 +115,7 @@ def _create(
         messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value)
         for key, value in configs.items()
     ]
-    records += yield from controller.new_partitions(topic_id, placed)
+    records += yield from controller.new_partitions(topic_id, placed, is_manual=bool(topic.assignments))
     return records, topic_id, placed
 
 
@@ -144,8 +144,8 @@ def _automatic(controller: Controller, topic: New) -> Generator[None, None, list
 
 
 def _check_factor(controller: Controller, factor: int) -> None:
-    usable = [one.id for one in controller.state.brokers.values() if takes_replicas(one)]
-    if not any(map(controller.is_active, usable)):
+    usable = [one for one in controller.state.brokers.values() if takes_replicas(one)]
+    if all(one.fenced for one in usable):
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced, or have all their "
@@ -315,4 +315,4 @@ def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> Gen
     else:
         _check_factor(controller, factor)
         placed = yield from controller.place(more, factor)
-    return (yield from controller.new_partitions(known.id, placed, present))
+    return (yield from controller.new_partitions(known.id, placed, present, is_manual=topic.assignments is not None))
