@@ -48,12 +48,7 @@ BUGS: tuple[Bug, ...] = (
     (elections.Assignment, "completed", "if not in_sync.issuperset(needed):", "if False:"),
     (elections.Assignment, "completed", "if one in left]", "]"),
     (elections, "changed", "if one in assigned.replicas)", ")"),
-    (
-        elections,
-        "changed",
-        "or not set(partition.replicas).issubset(assigned.replicas)",
-        "",
-    ),
+    (elections, "changed", "leader != partition.leader or has_gone", "leader != partition.leader"),
     (
         reassignments,
         "_cancelled",
