@@ -15,6 +15,7 @@ from .directory import Place
 from .opened import Opened
 
 MICROSECONDS = 1000
+TIME_MAX_MS = ((1 << 63) - 1) // MICROSECONDS  # the last one that fits a timestamp of Spark, in the year 294247
 INSTANT = pa.timestamp("us", "UTC")
 
 Maker = Callable[[Opened, Place], pa.Array]
@@ -56,7 +57,12 @@ def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def instant(milliseconds: Array) -> pa.Array:
-    """Returns an Arrow array of times in ms."""
+    """Returns an Arrow array of times in ms; null for one that does not fit, such as one that a producer has given in
+    ns.
+    """
+    beyond = (milliseconds > TIME_MAX_MS) | (milliseconds < -TIME_MAX_MS)
+    if beyond.any():
+        return pa.array(np.where(beyond, 0, milliseconds) * MICROSECONDS, mask=beyond).cast(INSTANT)
     return pa.Array.from_buffers(
         INSTANT, milliseconds.size, [None, pa.py_buffer(np.ascontiguousarray(milliseconds * MICROSECONDS))]
     )

@@ -24,6 +24,7 @@ _TIMESTAMP_TYPE = Column(
 )
 _TRANSACTIONAL = Column("transactional", "boolean", "Whether the batch belongs to a transaction")
 _LEADER_EPOCH = Column("leaderEpoch", "int", "The leader epoch of the append; -1 in the formats 0 and 1")
+_BEYOND = "null after the year 294247, such as one in nanoseconds"
 _CODEC = Column("codec", "string", "The compression of the batch: none, gzip, snappy, lz4, zstd or unknown")
 RECORDS = (
     Column("key", "binary", "The key; null if the record has none"),
@@ -32,7 +33,7 @@ RECORDS = (
     _TOPIC,
     _PARTITION,
     Column("offset", "long", "The offset of the record"),
-    Column("timestamp", "timestamp", "The timestamp of the record"),
+    Column("timestamp", "timestamp", f"The timestamp of the record; {_BEYOND}"),
     _TIMESTAMP_TYPE,
     _PRODUCER_ID,
     _PRODUCER_EPOCH,
@@ -63,8 +64,8 @@ BATCHES = (
     _TRANSACTIONAL,
     Column("control", "boolean", "Whether this is a control batch, such as the marker of a transaction"),
     Column("controlType", "string", "ABORT, COMMIT or the name of the control record; null for other batches"),
-    Column("baseTimestamp", "timestamp", "The timestamp from which those of the records count"),
-    Column("maxTimestamp", "timestamp", "The largest timestamp of the records"),
+    Column("baseTimestamp", "timestamp", f"The timestamp from which those of the records count; {_BEYOND}"),
+    Column("maxTimestamp", "timestamp", f"The largest timestamp of the records; {_BEYOND}"),
     Column("deleteHorizonMs", "long", "When the cleaner may remove tombstones and markers, in ms; null: not yet set"),
     _PRODUCER_ID,
     _PRODUCER_EPOCH,
@@ -81,7 +82,7 @@ INDEX = (
         "offset", "long", "The last offset of the append; the offset of the timestamp; the first one of the transaction"
     ),
     Column("position", "long", "The position in the segment file; null except in the offset index"),
-    Column("timestamp", "timestamp", "The largest timestamp so far; null except in the time index"),
+    Column("timestamp", "timestamp", f"The largest timestamp so far; {_BEYOND}, and except in the time index"),
     Column("producerId", "long", "The producer of the aborted transaction; null except in the transaction index"),
     Column("lastOffset", "long", "The last offset of the aborted transaction; null except in the transaction index"),
     Column("lastStableOffset", "long", "The last stable offset at the abort; null except in the transaction index"),
@@ -116,7 +117,7 @@ INTERNAL = (
     _TOPIC,
     _PARTITION,
     Column("offset", "long", "The offset of the record; for a record of a snapshot the last offset before its end"),
-    Column("timestamp", "timestamp", "The timestamp of the record"),
+    Column("timestamp", "timestamp", f"The timestamp of the record; {_BEYOND}"),
     _PRODUCER_ID,
     _PRODUCER_EPOCH,
     _TRANSACTIONAL,
