@@ -81,6 +81,12 @@ def scan(data: Data, start: int, end: int) -> Scan:
     return Scan(table, positions[count - 1] + sizes[count - 1] if count else start)
 
 
+def size_at(data: Data, at: int) -> int:
+    """Returns the size of the batch that begins at a position, by its own length."""
+    (length,) = _length_at(data, at + 8)
+    return int(length) + LOG_OVERHEAD
+
+
 def _places(data: Data, start: int, end: int) -> tuple[list[int], list[int]]:
     """Returns positions and sizes, from the lengths alone."""
     positions: list[int] = []

@@ -300,7 +300,9 @@ def diff(
     """Compare two request logs (`ottla.request.log`), or the records of two data directories, field by field."""
 
     def work() -> int:
-        if len({"://" in path or os.path.isdir(path) for path in (left, right)}) > 1:  # a URL is of a directory
+        from .files import is_directory
+
+        if len({is_directory(path) for path in (left, right)}) > 1:
             raise ValueError("cannot compare a request log with a data directory")
         for path in (left, right):
             if "://" not in path and not os.path.exists(path):

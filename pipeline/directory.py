@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -12,23 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..protocol.records import CONTROL_MASK, NO_PRODUCER_ID, TRANSACTIONAL_MASK
+from ..protocol.buffers import Data
 from ..storage import checkpoints, layout
-from ..storage.producers import CorruptSnapshot, Producers
-from .batches import Array, scan
+from .batches import Array, scan, size_at
 from .files import Files
 
 _SEGMENT = re.compile(rf"\d{{20}}{re.escape(layout.LOG)}", re.ASCII)
-_PRODUCERS = re.compile(rf"\d{{20}}{re.escape(layout.SNAPSHOT)}", re.ASCII)
 FIRST, LAST = -(1 << 62), 1 << 62
 SLICE_BYTES_MIN = 4 << 20
 LITTLE_BYTES = 64 << 20
+WINDOW_BYTES = 4 << 20
 
 _INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-_TXN_INDEX = np.dtype(
-    [("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")]
-)
+TXN_INDEX = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
 
 
 @dataclass(frozen=True)
@@ -114,6 +112,14 @@ class Slice:
     # the aborted transactions that may affect the slice; None unless only committed records are read
     aborted: Array | None = None
     reach: int = 0
+
+
+class Window(NamedTuple):
+    """Complete batches of a part of a segment that begins at `start`; positions are those in `data`."""
+
+    data: Data
+    table: Array
+    start: int
 
 
 class Directory:
@@ -241,10 +247,8 @@ class Directory:
         """Reads the entries of an index; returns none if it cannot be read, because logs can be read without indexes.
         The index of an active segment ends with zeros, in Kafka with 10 MB of them.
         """
-        name = segment.name(suffix)
         try:
-            is_allocated = suffix != layout.TXN_INDEX
-            data = self.files.entries(name, kind.itemsize) if is_allocated else self.files.whole(name)
+            data = self.files.entries(segment.name(suffix), kind.itemsize)
         except OSError:
             data = b""
         return np.frombuffer(data, kind, len(data) // kind.itemsize)
@@ -256,9 +260,20 @@ class Directory:
         return rows["timestamp"].astype(np.int64), rows["offset"].astype(np.int64) + segment.base_offset
 
     def aborted(self, segments: Iterable[Segment]) -> Array:
-        """Returns the aborted transactions of segments, in log order."""
-        rows = [self._index(one, layout.TXN_INDEX, _TXN_INDEX) for one in segments]
-        return np.concatenate(rows) if rows else np.empty(0, _TXN_INDEX)
+        """Returns the aborted transactions that the indexes of segments have, in log order. Raises OSError if an index
+        exists and cannot be read: aborted records would be taken for committed ones.
+        """
+        rows = [np.empty(0, TXN_INDEX)]
+        for one in segments:
+            data = self.files.whole_or_deleted(one.name(layout.TXN_INDEX))
+            rows.append(np.frombuffer(data, TXN_INDEX, len(data) // TXN_INDEX.itemsize))
+        return np.concatenate(rows)
+
+    def noted(self, segment: Segment) -> Array:
+        """Returns the entries of a segment's transaction index; none if it cannot be read."""
+        with suppress(OSError):
+            return self.aborted([segment])
+        return np.empty(0, TXN_INDEX)
 
     def slices(
         self, segments: list[Segment], bounds: Bounds, slice_bytes: int, aborted: Array | None = None
@@ -312,66 +327,40 @@ class Directory:
         segments = self.segments(topic, partition)
         if not segments:
             return -1
-        table = self._tail(segments[-1])
-        return int(table["last_offset"][-1]) + 1 if len(table) else segments[-1].base_offset
+        last = [int(window.table["last_offset"][-1]) for window in self.tail(segments[-1])]
+        return last[-1] + 1 if last else segments[-1].base_offset
 
-    def _tail(self, segment: Segment, since: int | None = None) -> Array:
-        """Returns the batches after the last index entry, or those from an offset on."""
+    def tail(self, segment: Segment, since: int | None = None) -> Iterator[Window]:
+        """Yields the batches after the last index entry, or those from an offset on; none if the segment cannot be
+        read, which reading its records reports.
+        """
         offsets, positions = self.offset_index(segment)
         slot = len(offsets) - 1 if since is None else int(np.searchsorted(offsets, since, side="right")) - 1
-        if slot >= 0:
-            table = self._scanned(segment, int(positions[slot]))
-            if (table["last_offset"] == offsets[slot]).any():
-                return table
-        return self._scanned(segment, 0)  # there is no index, or it is wrong
+        with suppress(OSError):
+            if slot >= 0:
+                windows = self.windows(segment, int(positions[slot]), segment.size)
+                first = next(windows, None)
+                if first is not None and (first.table["last_offset"] == offsets[slot]).any():
+                    yield first
+                    yield from windows
+                    return
+            yield from self.windows(segment, 0, segment.size)  # there is no index, or it is wrong
 
-    def _scanned(self, segment: Segment, start: int) -> Array:
-        try:
-            data, size = self.files.part(segment.name(), start, segment.size)
-        except OSError:  # the file was deleted or cannot be read; reading its records reports that
-            return scan(b"", 0, 0).table
-        return scan(data, 0, size).table
-
-    def last_stable_offset(self, topic: str, partition: int) -> int:
-        """Returns the first offset of the oldest transaction that is open at the log end, else the log end. Uses
-        producer snapshots to read less of the log.
+    def windows(self, segment: Segment, start: int, end: int) -> Iterator[Window]:
+        """Yields the complete batches of a part of a segment, of which few MiB are in memory at a time; stops at bytes
+        that are not a batch. Raises OSError.
         """
-        segments = self.segments(topic, partition)
-        if not segments:
-            return -1
-        producers, since = self._snapshot(topic, partition)
-        open_since = {} if producers is None else dict(producers.open_transactions)
-        end = segments[-1].base_offset
-        for segment in segments:
-            if segment.next_base_offset <= since:
-                continue
-            table = self._tail(segment, max(since, segment.base_offset))
-            if len(table):
-                end = int(table["last_offset"][-1]) + 1
-            rows = table[
-                (table["attributes"] & TRANSACTIONAL_MASK != 0)
-                & (table["producer_id"] != NO_PRODUCER_ID)
-                & (table["base_offset"] >= since)
-            ]
-            for producer_id, base, attributes in zip(
-                rows["producer_id"].tolist(), rows["base_offset"].tolist(), rows["attributes"].tolist(), strict=True
-            ):
-                if attributes & CONTROL_MASK:
-                    open_since.pop(producer_id, None)
-                else:
-                    open_since.setdefault(producer_id, base)
-        return min([end, *open_since.values()])
-
-    def _snapshot(self, topic: str, partition: int) -> tuple[Producers | None, int]:
-        directory = layout.partition_directory(topic, partition)
-        for name in reversed([one for one in self.files.of_kind(directory, "file") if _PRODUCERS.fullmatch(one)]):
-            producers = Producers(directory)
-            try:
-                producers.load_snapshot(self.files.whole(f"{directory}/{name}"), layout.offset_of(name))
-            except (CorruptSnapshot, ValueError):  # an earlier one, and more of the log, is read in its place
-                continue
-            return producers, layout.offset_of(name)
-        return None, FIRST
+        size = WINDOW_BYTES
+        while start < end:
+            data, got = self.files.part(segment.name(), start, min(end, start + size))
+            found = scan(data, 0, got)
+            if not len(found.table):
+                size = size_at(data, 0) if got == size == WINDOW_BYTES else 0
+                if not WINDOW_BYTES < size <= end - start:
+                    return
+                continue  # a batch that is larger than a window
+            yield Window(data, found.table, start)
+            start, size = start + found.end, WINDOW_BYTES
 
 
 def _uncut(slice_bytes: int) -> int:

@@ -104,7 +104,7 @@ def _of_indexes(directory: Directory, segment: Segment) -> Iterator[Row]:
     place = segment.place
     for problem in problems(directory, segment, directory.offset_index(segment), directory.time_index(segment)):
         yield Row(*place, problem.position, problem.offset, *findings.INDEX.of(problem.words))
-    aborted = directory.aborted([segment])
+    aborted = directory.noted(segment)
     if len(aborted):
         noted = np.empty(len(aborted), NOTED)
         for name in NOTED.names or ():

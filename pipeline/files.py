@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
@@ -13,6 +12,11 @@ from ..storage.layout import DELETED
 
 _ZEROS = bytes(1 << 16)  # comparing is faster than stripping
 PADDING = 8  # bytes that must follow the last record, so that whole words can be read
+
+
+def is_directory(path: str) -> bool:
+    """Whether a path is taken for one of a directory, as all URLs are."""
+    return "://" in path or os.path.isdir(path)
 
 
 class Files:
@@ -110,6 +114,10 @@ class Files:
         except FileNotFoundError:
             return b""
 
+    def whole_or_deleted(self, name: str) -> bytes:
+        """Like `whole`, of a file of a segment: the broker renames it before it removes it."""
+        return self.whole(name) or (b"" if self._remote is not None else self.whole(name + DELETED))
+
     def entries(self, name: str, entry_bytes: int) -> bytes:
         """Reads a file of entries without the zeros at its end, which are many where it was allocated in advance;
         returns no bytes if it does not exist.
@@ -129,6 +137,14 @@ class Files:
         except FileNotFoundError:
             return b""
 
+    def is_zero(self, name: str, start: int, end: int) -> bool:
+        """Whether a part of a file has only zeros."""
+        for at in range(start, end, len(_ZEROS)):
+            data, size = self.part(name, at, min(end, at + len(_ZEROS)))
+            if data[:size] != _ZEROS[:size]:
+                return False
+        return True
+
     def part(self, name: str, start: int, end: int) -> tuple[Data, int]:
         """Returns the bytes from `start` on, and how many of them belong to the range;
         up to PADDING more bytes follow.
@@ -138,20 +154,24 @@ class Files:
                 if self._remote is not None:
                     data: Data = self._remote.cat_file(self.path(each), start=start, end=end + PADDING)
                 else:
-                    data = self._mapped(self.path(each), start, end)
+                    data = _copied(self.path(each), start, end + PADDING)
             except FileNotFoundError:
                 continue  # a file is renamed before it is removed
             return data, min(len(data), end - start)
         raise FileNotFoundError(self.path(name))
 
-    def _mapped(self, path: str, start: int, end: int) -> memoryview:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if start >= size:
-                return memoryview(b"")
-            whole = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ)
-        whole.madvise(mmap.MADV_SEQUENTIAL)
-        return memoryview(whole)[start : end + PADDING]
+
+def _copied(path: str, start: int, end: int) -> memoryview:
+    """Returns a copy of a part of a file. Memory that is mapped to a file would end the process (SIGBUS) if the broker
+    cuts the file while it is read, as a follower does where its leader changes.
+    """
+    with open(path, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        data, filled = memoryview(bytearray(max(0, min(end, size) - start))), 0
+        file.seek(start)
+        while filled < len(data) and (got := file.readinto(data[filled:])):
+            filled += got
+    return data[:filled]
 
 
 def _rounded(size: int, unit: int) -> int:

@@ -14,7 +14,7 @@ from ..protocol.records import CODEC_MASK, MAGIC
 from .batches import Array
 from .columns import instant
 from .directory import Directory, Segment
-from .reading import Options, whole_segment
+from .reading import Options, whole_table
 
 Index = tuple[Array, Array]
 
@@ -23,7 +23,7 @@ def rows(directory: Directory, segment: Segment, schema: pa.Schema, options: Opt
     """Yields the entries of a segment's indexes as an Arrow batch of `schema`."""
     by_offset, by_time = directory.offset_index(segment), directory.time_index(segment)
     (offsets, positions), (timestamps, at) = by_offset, by_time
-    aborted = directory.aborted([segment])
+    aborted = directory.noted(segment)
     sizes = (len(offsets), len(timestamps), len(aborted))
     total = sum(sizes)
     found = problems(directory, segment, by_offset, by_time) if options.against_log else ()
@@ -73,18 +73,18 @@ def problems(directory: Directory, segment: Segment, by_offset: Index, by_time: 
     deleted. The indexes are those that `directory` returns: they are read before the log, which may grow meanwhile.
     """
     try:
-        found = whole_segment(directory, segment)
+        table = whole_table(directory, segment)
     except OSError:
         return
-    if found.gaps:
+    if table is None:
         return
     offsets, positions = by_offset
-    for row in np.flatnonzero(~offsets_right(found.table, offsets, positions)).tolist():
+    for row in np.flatnonzero(~offsets_right(table, offsets, positions)).tolist():
         offset, position = int(offsets[row]), int(positions[row])
         words = f"the offset index has offset {offset} at position {position}, but the log does not"
         yield Problem(row, position, offset, words)
     timestamps, at = by_time
-    for row in np.flatnonzero(~times_right(found.table, timestamps, at)).tolist():
+    for row in np.flatnonzero(~times_right(table, timestamps, at)).tolist():
         offset = int(at[row])
         words = f"the time index has offset {offset} for {timestamps[row]} ms, but the log does not"
         yield Problem(len(offsets) + row, None, offset, words)

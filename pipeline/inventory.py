@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..storage import layout
+from .committed import committed
 from .directory import Directory
 from .reading import Options
 
@@ -42,7 +43,7 @@ def partition_rows(
         "partition": lambda: partition,
         "logStartOffset": lambda: directory.log_start_offset(segments[0]),
         "endOffset": lambda: directory.end_offset(topic, partition),
-        "lastStableOffset": lambda: directory.last_stable_offset(topic, partition),
+        "lastStableOffset": lambda: committed(directory, topic, partition).last_stable_offset,
         "highWatermark": lambda: directory.offsets(layout.HIGH_WATERMARKS).get(which),
         "cleanedOffset": lambda: directory.offsets(layout.CLEANER_OFFSETS).get(which),
         "leaderEpochs": lambda: [

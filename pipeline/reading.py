@@ -81,6 +81,19 @@ def whole_segment(directory: Directory, segment: Segment) -> Found:
     return _scanned(directory, segment, data, size, 0)
 
 
+def whole_table(directory: Directory, segment: Segment) -> Array | None:
+    """Returns all batches of a segment as it is now, of which little is in memory at a time; None if it is damaged.
+    Raises OSError; FileNotFoundError if it was deleted.
+    """
+    tables, end, size = [np.empty(0, TABLE)], 0, directory.files.size(segment.name())
+    for _, table, start in directory.windows(segment, 0, size):
+        table["position"] += start
+        end = int(table["position"][-1]) + int(table["length"][-1]) + LOG_OVERHEAD
+        tables.append(table)
+    is_whole = end == size or (segment.is_last and directory.files.is_zero(segment.name(), end, size))
+    return np.concatenate(tables) if is_whole else None
+
+
 def _scanned(directory: Directory, segment: Segment, data: Data, size: int, shift: int) -> Found:
     """Returns all batches, and the gaps between them, except for zeros at the end of a preallocated file."""
     found = _walked(directory, segment, data, size, shift)
@@ -223,7 +236,7 @@ def examined(
     errors = {} if valid is None else dict.fromkeys(np.flatnonzero(~valid).tolist(), "wrong CRC")
     if options.opens != "none":
         _open_all(found.data, table, valid, errors, options)
-    kinds: list[str | None] = _control_types(found.data, table) if with_kinds else [None] * len(table)
+    kinds: list[str | None] = control_types(found.data, table) if with_kinds else [None] * len(table)
     shifted = table.copy()
     shifted["position"] += found.shift
     if found.gaps:
@@ -272,7 +285,7 @@ def _open_all(data: Data, table: Array, valid: Array | None, errors: dict[int, s
             errors[rows[group.position]] = f"cannot be opened: {group.problem}"
 
 
-def _control_types(data: Data, table: Array) -> list[str | None]:
+def control_types(data: Data, table: Array) -> list[str | None]:
     """Returns the types of control batches; None for other batches."""
     kinds: list[str | None] = [None] * len(table)
     rows = np.flatnonzero((table["attributes"] & CONTROL_MASK) != 0)

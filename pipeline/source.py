@@ -31,6 +31,7 @@ from pyspark.sql.types import StructType
 from ..coordinator.described import INTERNAL_TOPICS
 from ..coordinator.metadata.format import CLUSTER_METADATA
 from . import evidence, indexes, internal, inventory, reading
+from .committed import Committed, committed
 from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, Snapshot, dealt
 from .limits import Offsets, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, Source
@@ -40,7 +41,7 @@ PARTITIONS_PER_TASK = 100
 SEGMENTS_PER_TASK = 200
 SLICES_PER_TASK = 8  # of sufficiently long segments
 TASK_BYTES_MIN = 1 << 20  # fewer take less time than a task
-TASK_BYTES_MAX = 1 << 30  # what a failed task has to read again; an eighth of it is in memory when it comes from a URL
+TASK_BYTES_MAX = 1 << 30  # what a failed task has to read again; an eighth of it is in memory
 
 
 Item = Slice | Segment | tuple[str, int] | None  # what a task reads of each view; None: the whole directory
@@ -59,6 +60,7 @@ class Planner:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.directory = Directory(source.path)
+        self._committed: dict[tuple[str, int], Committed] = {}
 
     def partitions(self, topics: set[str] | None = None, numbers: set[int] | None = None) -> Iterator[tuple[str, int]]:
         if self.source.view == "internal" and self.source.topics is None:
@@ -87,7 +89,7 @@ class Planner:
         slice_bytes = max(SLICE_BYTES_MIN, total // (count * SLICES_PER_TASK))
         slices: list[Slice] = []
         for segments, bounds in found:
-            aborted = self.directory.aborted(segments) if self.source.committed else None
+            aborted = self.committed(*segments[0].place[:2]).aborted if segments and self.source.committed else None
             slices += self.directory.slices(segments, bounds, slice_bytes, aborted)
             snapshot = self.snapshot(*segments[0].place[:2]) if segments else None
             if snapshot is not None and bounds.first_offset <= snapshot.base_offset <= bounds.last_offset:
@@ -114,9 +116,16 @@ class Planner:
         )
 
     def end(self, topic: str, partition: int) -> int:
-        return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(
-            topic, partition
-        )
+        """Returns the offset after the last one that is read; -1 if there is no segment."""
+        if self.source.committed:
+            return self.committed(topic, partition).last_stable_offset
+        return self.directory.end_offset(topic, partition)
+
+    def committed(self, topic: str, partition: int) -> Committed:
+        """Returns what of a partition is committed, read once."""
+        if (topic, partition) not in self._committed:
+            self._committed[topic, partition] = committed(self.directory, topic, partition)
+        return self._committed[topic, partition]
 
 
 def _tasks(items: Sequence[Item], each: int) -> list[Task]:

@@ -7,13 +7,13 @@ reply with the other's reply. Records are aligned by topic, partition and offset
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from ..files import is_directory
 from . import Report
 
 FIELDS = (
@@ -41,7 +41,7 @@ def report(
     spark: SparkSession, left: str, right: str, ignored: Iterable[str] = (), topics: str | None = None
 ) -> Report:
     """Returns the differences between two paths, which are both directories or both files."""
-    if not _is_directory(left):
+    if not is_directory(left):
         return _report(of_logs(messages(spark, left), messages(spark, right), ignored))
     options = {} if topics is None else {"topic": topics}
     one, other = (
@@ -49,11 +49,6 @@ def report(
         for path in (left, right)
     )
     return _report(of_records(one, other, ignored))
-
-
-def _is_directory(path: str) -> bool:
-    """Whether a path is taken for a data directory, as all URLs are."""
-    return "://" in path or os.path.isdir(path)
 
 
 def _report(differences: DataFrame) -> Report:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from ottla.pipeline import reading
+from ottla.pipeline.committed import committed as of_partition
 from ottla.pipeline.directory import EVERYTHING, Bounds, Directory
 from ottla.pipeline.reading import Options
 from ottla.protocol import records
@@ -56,7 +57,7 @@ def offsets(
 ) -> list[int]:
     directory = Directory(str(written.root))
     segments = directory.segments("t", 0)
-    aborted = directory.aborted(segments) if committed else None
+    aborted = of_partition(directory, "t", 0).aborted if committed else None
     return list(offsets_of(directory, list(directory.slices(segments, bounds, slice_bytes, aborted)), options))
 
 

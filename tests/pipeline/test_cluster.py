@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from ottla.pipeline import reading
+from ottla.pipeline.committed import committed
 from ottla.pipeline.directory import Bounds, Directory, Slice
 from ottla.pipeline.files import Files
 from ottla.pipeline.options import Source
@@ -29,14 +30,14 @@ def everything(root: str) -> dict[str, Any]:
     directory, told = Directory(root), {}
     for topic, number in directory.partitions:
         segments = directory.segments(topic, number)
-        slices = directory.slices(segments, Bounds(), 4096, directory.aborted(segments))
+        slices = directory.slices(segments, Bounds(), 4096, committed(directory, topic, number).aborted)
         rows = [
             batch.to_pylist() for one in slices for batch in reading.records(directory, one, SCHEMA, reading.Options())
         ]
         told[f"{topic}-{number}"] = (
             [(one.base_offset, one.size) for one in segments],
             directory.end_offset(topic, number),
-            directory.last_stable_offset(topic, number),
+            committed(directory, topic, number).last_stable_offset,
             directory.topic_id(topic, number),
             rows,
         )
