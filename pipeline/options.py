@@ -12,6 +12,8 @@ endingOffsets        latest, a number, or JSON as above; exclusive; not for stre
 startingTimestamp    in ms; inclusive; not for streams
 endingTimestamp      in ms; exclusive; not for streams
 maxOffsetsPerTrigger for streams
+failOnDataLoss       for streams; whether it is an error if a partition was deleted, or made again, or ends before what
+                     was read of it; if not, the stream goes on without it, or from its beginning
 verifyCrc            whether a wrong CRC is an error
 verifyRecords        none, compressed or all: which batches the view `batches` opens, to report errors in `error`
 verifyIndex          whether the view `index` compares its entries with the log, to report errors in `error`
@@ -57,6 +59,7 @@ class Source:
     ending_offsets: Offsets
     timestamps: tuple[int, int]
     offsets_per_trigger: int
+    fail_on_data_loss: bool
     pushdown: bool
 
     @classmethod
@@ -73,10 +76,10 @@ class Source:
             view,
             one_of(options, "isolation", ISOLATIONS) == "read_committed",
             reading.Options(
-                verify_crc=one_of(options, "verifyCrc", ("false", "true")) == "true",
+                verify_crc=is_set(options, "verifyCrc"),
                 skip_broken=one_of(options, "mode", MODES) == "dropmalformed",
                 opens=one_of(options, "verifyRecords", reading.OPENS),
-                against_log=one_of(options, "verifyIndex", ("false", "true")) == "true",
+                against_log=is_set(options, "verifyIndex"),
             ),
             number_of(options, "minPartitions"),
             tuple(_whole("partition", one.strip()) for one in options["partition"].split(","))
@@ -86,7 +89,8 @@ class Source:
             offsets_of(options, "endingOffsets", "latest"),
             (number_of(options, "startingTimestamp", FIRST), number_of(options, "endingTimestamp", LAST + 1) - 1),
             number_of(options, "maxOffsetsPerTrigger"),
-            one_of(options, "pushdown", ("false", "true")) == "true",
+            is_set(options, "failOnDataLoss", "true"),
+            is_set(options, "pushdown"),
         )
 
     def starting_offset(self, topic: str, partition: int) -> int:
@@ -109,6 +113,11 @@ def one_of(options: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> s
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {value!r}")
     return value
+
+
+def is_set(options: Mapping[str, str], name: str, default: str = "false") -> bool:
+    """Parses true or false. Raises ValueError."""
+    return one_of({name: default, **options}, name, ("false", "true")) == "true"
 
 
 def _whole(name: str, value: str) -> int:

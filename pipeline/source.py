@@ -33,7 +33,7 @@ from ..coordinator.metadata.format import CLUSTER_METADATA
 from . import evidence, indexes, internal, inventory, reading
 from .committed import Committed, committed
 from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, Snapshot, dealt
-from .limits import Offsets, StreamReader
+from .limits import Ids, Progress, StreamOffset, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, Source
 from .views import ddl
 
@@ -114,6 +114,11 @@ class Planner:
             if self.source.view == "internal" and topic == CLUSTER_METADATA
             else None
         )
+
+    def topic_ids(self) -> Ids:
+        """Returns the ids of the topics of partitions, as far as these record them."""
+        found = {f"{topic}-{number}": self.directory.topic_id(topic, number) for topic, number in self.partitions()}
+        return {name: one for name, one in found.items() if one is not None}
 
     def end(self, topic: str, partition: int) -> int:
         """Returns the offset after the last one that is read; -1 if there is no segment."""
@@ -225,30 +230,43 @@ class LogStreamReader(StreamReader):
         if source.view not in STREAMED:
             raise ValueError(f"kafka-log: the view {source.view} does not support streaming")
         self.source, self.schema = source, to_arrow_schema(schema, timezone="UTC")
-        super().__init__(source.offsets_per_trigger)
+        super().__init__(source.offsets_per_trigger, source.fail_on_data_loss)
 
-    def ends(self) -> Offsets:
+    def now(self) -> Progress:
         planner = Planner(self.source)
-        found = {f"{topic}-{number}": planner.end(topic, number) for topic, number in planner.partitions()}
-        return {name: end for name, end in found.items() if end >= 0}
+        ids, offsets = planner.topic_ids(), {}  # ids first: the ends of a log that is made again must not get old ones
+        for topic, number in planner.partitions():
+            end = planner.end(topic, number)
+            if end >= 0:
+                offsets[f"{topic}-{number}"] = end
+        return Progress(offsets, ids)
 
-    def initialOffset(self) -> Offsets:
+    def starting_offset(self, name: str) -> int:
+        topic, _, number = name.rpartition("-")
+        return self.source.starting_offset(topic, int(number))
+
+    def initialOffset(self) -> StreamOffset:
         planner, source, found = Planner(self.source), self.source, {}
+        ids = planner.topic_ids()
         for topic, number in planner.partitions():
             segments, wanted = planner.directory.segments(topic, number), source.starting_offset(topic, number)
             if segments:
                 snapshot = planner.snapshot(topic, number)
                 earliest = min(one.base_offset for one in (segments[0], snapshot) if one is not None)
                 found[f"{topic}-{number}"] = planner.end(topic, number) if wanted == LATEST else max(earliest, wanted)
-        return found
+        return Progress(found, ids).offset()
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[Task]:
-        planner = Planner(self.source)
+    def partitions(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
+        planner, began, reached = Planner(self.source), Progress.of(start), Progress.of(end)
+        now = Progress({}, planner.topic_ids())
         wanted = []
         for topic, number in planner.partitions():
             name = f"{topic}-{number}"
-            first, behind = start.get(name, 0), end.get(name, 0)
-            if behind > first:
+            first, behind = reached.first(began, name) or 0, reached.offsets.get(name, 0)
+            if now.is_other(reached, name):  # what is read again after a failure has gone meanwhile
+                if self.fail_on_data_loss:
+                    raise ValueError(f"records are lost: {name} was made again, with another topic id")
+            elif behind > first:
                 wanted.append((topic, number, Bounds(first, behind - 1, whole_batches=self.source.view == "batches")))
         return planner.tasks(wanted)
 

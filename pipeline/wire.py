@@ -7,7 +7,7 @@ Options:
     kafka.*              settings of librdkafka; kafka.bootstrap.servers is needed
     topic                names with commas; the topic to write to, if rows have no column `topic`
     isolation            read_committed or read_uncommitted
-    startingOffsets, endingOffsets, maxOffsetsPerTrigger   as those of `kafka-log`
+    startingOffsets, endingOffsets, maxOffsetsPerTrigger, failOnDataLoss   as those of `kafka-log`
     rowsPerSecond        of each task that writes; by default as fast as possible
 
 Rows that are written have `value`, and may have `key`, `headers`, `topic`, `partition` and `timestamp`. They are
@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import TypedDict, cast
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -36,8 +36,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from .limits import Offsets, StreamReader
-from .options import EARLIEST, ISOLATIONS, LATEST, number_of, offset_of, offsets_of, one_of
+from .columns import MICROSECONDS, TIME_MAX_MS
+from .limits import Progress, StreamOffset, StreamReader
+from .options import EARLIEST, ISOLATIONS, LATEST, is_set, number_of, offset_of, offsets_of, one_of
 from .options import Offsets as WantedOffsets
 from .views import ddl
 
@@ -59,6 +60,7 @@ class Broker:
     starting_offsets: WantedOffsets
     ending_offsets: WantedOffsets
     offsets_per_trigger: int
+    fail_on_data_loss: bool
     rows_per_second: int
 
     @classmethod
@@ -73,6 +75,7 @@ class Broker:
             offsets_of(options, "startingOffsets", "earliest"),
             offsets_of(options, "endingOffsets", "latest"),
             number_of(options, "maxOffsetsPerTrigger"),
+            is_set(options, "failOnDataLoss", "true"),
             number_of(options, "rowsPerSecond"),
         )
 
@@ -180,6 +183,12 @@ def _headers(one: Message) -> list[Header]:
     return [{"key": name, "value": value} for name, value in one.headers() or ()]
 
 
+def _instant(one: Message) -> int | None:
+    """Returns a timestamp in µs; None for one that does not fit."""
+    milliseconds = one.timestamp()[1]
+    return milliseconds * MICROSECONDS if abs(milliseconds) <= TIME_MAX_MS else None
+
+
 def _size(data: bytes | None) -> int | None:
     return None if data is None else len(data)
 
@@ -191,7 +200,7 @@ _COLUMNS: dict[str, Callable[[Message], object]] = {
     "topic": lambda one: one.topic(),
     "partition": lambda one: one.partition(),
     "offset": lambda one: one.offset(),
-    "timestamp": lambda one: one.timestamp()[1] * 1000,
+    "timestamp": _instant,
     "timestampType": lambda one: one.timestamp()[0] - 1,
     "leaderEpoch": lambda one: one.leader_epoch(),
     "keySize": lambda one: _size(one.key()),
@@ -224,23 +233,29 @@ class WireStreamReader(StreamReader):
 
     def __init__(self, broker: Broker, schema: StructType) -> None:
         self.broker, self.schema = broker, to_arrow_schema(schema, timezone="UTC")
-        super().__init__(broker.offsets_per_trigger)
+        super().__init__(broker.offsets_per_trigger, broker.fail_on_data_loss)
 
-    def ends(self) -> Offsets:
-        return {f"{topic}-{partition}": high for (topic, partition), (_, high) in self.broker.limits().items()}
+    def now(self) -> Progress:
+        ends = {f"{topic}-{partition}": high for (topic, partition), (_, high) in self.broker.limits().items()}
+        return Progress(ends, {})
 
-    def initialOffset(self) -> Offsets:
-        found = {}
+    def starting_offset(self, name: str) -> int:
+        topic, _, number = name.rpartition("-")
+        return offset_of(self.broker.starting_offsets, topic, int(number), EARLIEST)
+
+    def initialOffset(self) -> StreamOffset:
+        found: StreamOffset = {}
         for (topic, partition), (low, high) in self.broker.limits().items():
             wanted = offset_of(self.broker.starting_offsets, topic, partition, EARLIEST)
             found[f"{topic}-{partition}"] = high if wanted == LATEST else max(low, wanted)
         return found
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[Range]:
-        found = []
-        for name, behind in end.items():
+    def partitions(self, start: StreamOffset, end: StreamOffset) -> list[Range]:
+        found, began, reached = [], Progress.of(start), Progress.of(end)
+        for name, behind in reached.offsets.items():
             topic, _, number = name.rpartition("-")
-            found.append(Range(topic, int(number), start.get(name, 0), behind))
+            first = reached.first(began, name)
+            found.append(Range(topic, int(number), OFFSET_BEGINNING if first is None else first, behind))
         return [one for one in found if one.first < one.behind]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

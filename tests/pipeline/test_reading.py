@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from ottla.pipeline import directory as directories
 from ottla.pipeline import evidence, indexes, reading
 from ottla.pipeline.batches import TABLE
+from ottla.pipeline.columns import INSTANT, TIME_MAX_MS
 from ottla.pipeline.directory import Bounds, Directory
-from ottla.pipeline.files import Files
+from ottla.pipeline.files import Files, is_directory
 from ottla.pipeline.indexes import offsets_right, times_right
-from ottla.pipeline.limits import Offsets, within
 from ottla.pipeline.options import Source
 from ottla.pipeline.reading import BrokenLog, Options
 from ottla.pipeline.source import TASK_BYTES_MIN, FilteredLogReader, LogReader, LogStreamReader, Planner
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
 from pyspark.sql.datasource import EqualTo
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from .logs import Written, offsets, offsets_of
@@ -55,37 +58,6 @@ def test_a_range_of_timestamps(written: Written, first: int, last: int) -> None:
     assert offsets(written, Bounds(first_timestamp=first, last_timestamp=last)) == [
         n for n in range(36) if first <= 1000 + n <= last
     ]
-
-
-def marker(written: Written, producer_id: int, commit: bool) -> None:
-    record = Record(b"\0\0\0" + (b"\1" if commit else b"\0"), bytes(6), 5, written.offset)
-    with written.log.open("ab") as file:
-        file.write(
-            records.encode(
-                [record],
-                Template(base_offset=written.offset, producer_id=producer_id, transactional=True, control=True),
-            )
-        )
-    written.offset += 1
-
-
-def test_what_is_committed(written: Written) -> None:
-    """Producer 1 aborts 0..2 and commits later; 2 has a transaction that is open at the end."""
-    written.batch(producer_id=1, transactional=True)
-    written.batch(producer_id=2, transactional=True)
-    marker(written, 1, commit=False)
-    written.batch(producer_id=1, transactional=True)
-    marker(written, 1, commit=True)
-    marker(written, 2, commit=True)
-    written.batch(producer_id=2, transactional=True)
-    written.batch()
-    with written.log.with_suffix(".txnindex").open("wb") as file:
-        file.write(b"\0\0" + b"".join(n.to_bytes(8, "big") for n in (1, 0, 6, 3)))
-    directory = Directory(str(written.root))
-    assert directory.end_offset("t", 0) == 18
-    assert directory.last_stable_offset("t", 0) == 12
-    assert offsets(written, Bounds(last_offset=11), committed=True) == [3, 4, 5, 7, 8, 9]
-    assert offsets(written, committed=True) == [3, 4, 5, 7, 8, 9, *range(12, 18)]
 
 
 def test_a_damaged_length_costs_what_the_index_cannot_find_again(written: Written) -> None:
@@ -141,6 +113,66 @@ def test_names_of_headers_that_are_not_utf_8_are_read_as_consumers_read_them(wri
     (batch,) = reading.records(directory, part, schema, Options())
     names = [header["key"] for headers in batch.column("headers").to_pylist() for header in headers]
     assert names == ["a", "\ufffdyz"]
+
+
+def test_a_file_that_is_cut_while_it_is_read_does_not_end_the_process(written: Written) -> None:
+    """As memory that is mapped to it would."""
+    written.batch(1000)
+    size = written.log.stat().st_size
+    program = (
+        "import os, sys; from ottla.pipeline.files import Files; root, name, size = sys.argv[1:];"
+        "data, _ = Files(root).part(name, 0, int(size)); os.truncate(f'{root}/{name}', 0); print(len(bytes(data)))"
+    )
+    command = [sys.executable, "-c", program, str(written.directory), written.log.name, str(size)]
+    assert size > os.sysconf("SC_PAGE_SIZE")
+    assert int(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout) == size
+
+
+def test_times_that_no_timestamp_of_spark_can_hold_are_null(written: Written) -> None:
+    """A producer may give them in nanoseconds; a task must not take them for others."""
+    in_ns = 1_700_000_000_000_000_000
+    made = [Record(None, b"v", at, n) for n, at in enumerate((in_ns, -1, -in_ns, TIME_MAX_MS, TIME_MAX_MS + 1))]
+    for one in made:
+        with written.log.open("ab") as file:
+            file.write(records.encode([one], Template(base_offset=one.offset)))
+    written.log.with_suffix(".timeindex").write_bytes(in_ns.to_bytes(8, "big") + bytes(4))
+    directory = Directory(str(written.root))
+    (segment,) = directory.segments("t", 0)
+    (part,) = directory.slices([segment], Bounds(), 1 << 30)
+    expected = [None, -1000, None, TIME_MAX_MS * 1000, None]
+    for read, names in ((reading.records, ["timestamp"]), (reading.batches, ["baseTimestamp", "maxTimestamp"])):
+        for name in names:
+            (batch,) = pa.Table.from_batches(read(directory, part, pa.schema({name: INSTANT}), Options())).to_batches()
+            assert batch.column(0).cast(pa.int64()).to_pylist() == expected
+    (batch,) = indexes.rows(directory, segment, pa.schema({"timestamp": INSTANT}), Options())
+    assert batch.column(0).to_pylist() == [None]
+
+
+def test_a_path_of_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert is_directory(str(tmp_path))
+    assert is_directory("s3://bucket/data")
+    assert not is_directory(str(tmp_path / "file"))
+    assert not is_directory(str(tmp_path / "nowhere"))
+
+
+def test_a_segment_is_compared_with_its_indexes_in_windows(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros after the last batch of a log that is written were allocated in advance."""
+    for n in range(9):
+        written.batch(1 + n)
+    monkeypatch.setattr(directories, "WINDOW_BYTES", 150)
+    directory = Directory(str(written.root))
+    (segment,) = directory.segments("t", 0)
+    table = reading.whole_table(directory, segment)
+    assert table is not None
+    assert table["position"].tolist() == [one.position for one in records.batches(written.log.read_bytes())]
+    with written.log.open("ab") as file:
+        file.write(bytes(200_000))
+    assert len(reading.whole_table(directory, segment)) == 9
+    assert reading.whole_table(directory, replace(segment, next_base_offset=100)) is None
+    with written.log.open("ab") as file:
+        file.write(b"\1")
+    assert reading.whole_table(directory, segment) is None
 
 
 def test_what_is_no_data_directory(tmp_path: Path) -> None:
@@ -258,14 +290,6 @@ def test_a_log_may_grow_while_its_end_is_compared_with_its_high_watermark(
     assert [row["kind"] for batch in batches for row in batch.to_pylist()] == ["end", evidence.MARKS]
 
 
-@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxRows(5)])
-@pytest.mark.parametrize("ends", [{"t-0": 10}, {}])
-def test_a_stream_does_not_go_back_where_a_log_ends_before_it(limit: ReadLimit, ends: Offsets) -> None:
-    """It may begin after the end, and the log may have been cut."""
-    assert within({"t-0": 100}, ends, limit) == {"t-0": 100}
-    assert within({"t-0": 100}, {**ends, "t-1": 3}, limit) == {"t-0": 100, "t-1": 3}
-
-
 def test_a_filter_leaves_the_list_of_files_to_spark(written: Written) -> None:
     """Only what a view leaves out may be taken from Spark: the files are listed as a whole."""
     options = {"path": str(written.root), "pushdown": "true"}
@@ -295,7 +319,7 @@ def test_metadata_goes_on_from_its_snapshot(tmp_path: Path) -> None:
             {"path": str(tmp_path), "view": "internal", **{name: str(value) for name, value in options.items()}}
         )
         batch, stream = LogReader(source, schema), LogStreamReader(source, schema)
-        of_stream = stream.partitions(stream.initialOffset(), stream.ends())
+        of_stream = stream.partitions(stream.initialOffset(), stream.now().offset())
         found = []
         for reader, tasks in ((batch, batch.partitions()), (stream, of_stream)):
             tables = [one for task in tasks for one in reader.read(task)]
