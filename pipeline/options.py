@@ -89,7 +89,7 @@ class Source:
             offsets_of(options, "endingOffsets", "latest"),
             (number_of(options, "startingTimestamp", FIRST), number_of(options, "endingTimestamp", LAST + 1) - 1),
             number_of(options, "maxOffsetsPerTrigger"),
-            is_set(options, "failOnDataLoss", "true"),
+            is_set(options, "failOnDataLoss", default=True),
             is_set(options, "pushdown"),
         )
 
@@ -115,9 +115,9 @@ def one_of(options: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> s
     return value
 
 
-def is_set(options: Mapping[str, str], name: str, default: str = "false") -> bool:
+def is_set(options: Mapping[str, str], name: str, default: bool = False) -> bool:
     """Parses true or false. Raises ValueError."""
-    return one_of({name: default, **options}, name, ("false", "true")) == "true"
+    return one_of(options, name, ("true", "false") if default else ("false", "true")) == "true"
 
 
 def _whole(name: str, value: str) -> int:

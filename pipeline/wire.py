@@ -75,7 +75,7 @@ class Broker:
             offsets_of(options, "startingOffsets", "earliest"),
             offsets_of(options, "endingOffsets", "latest"),
             number_of(options, "maxOffsetsPerTrigger"),
-            is_set(options, "failOnDataLoss", "true"),
+            is_set(options, "failOnDataLoss", default=True),
             number_of(options, "rowsPerSecond"),
         )
 

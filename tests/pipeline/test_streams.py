@@ -12,6 +12,7 @@ from ottla.pipeline.options import Source
 from ottla.pipeline.source import LogStreamReader
 from ottla.pipeline.wire import OFFSET_BEGINNING, Broker, WireStreamReader
 from ottla.storage.layout import PARTITION_METADATA
+from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -148,6 +149,14 @@ def test_a_micro_batch_is_not_read_again_from_another_log(written: Written) -> N
         stream.read(began, end)
     stream.options["failOnDataLoss"] = "false"
     assert stream.read(began, end) == []
+
+
+def test_options_have_the_case_that_spark_gives_them() -> None:
+    """It changes the names to lower case."""
+    given = CaseInsensitiveDict({"path": "logs", "verifyIndex": "true", "failOnDataLoss": "FALSE"})
+    source = Source.of(given)
+    assert (source.reading.against_log, source.fail_on_data_loss) == (True, False)
+    assert Source.of(CaseInsensitiveDict({"path": "logs"})).fail_on_data_loss
 
 
 def test_a_topic_of_a_broker_that_was_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
