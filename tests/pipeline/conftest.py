@@ -11,6 +11,7 @@ import os
 import tarfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from ottla import pipeline
 from ottla.testing import Broker
 
 from ..oracle import jars
-from . import apart, cluster, story
+from . import apart, cluster, live, story
 
 FAST = {
     **pipeline.SMALL,
@@ -40,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     if not os.environ.get("OTTLA_CLUSTER"):
         items[:] = [item for item in items if not fixtures_of(item) & WITH_JAVAS]
-    items.sort(key=lambda item: bool({"declared", *WITH_JAVAS} & fixtures_of(item)))
+    items.sort(key=lambda item: bool({"declared", "live_on_kafkas_clients", *WITH_JAVAS} & fixtures_of(item)))
 
 
 def fixtures_of(item: pytest.Item) -> set[str]:
@@ -53,7 +54,7 @@ class Beside:
     """
 
     def __init__(self, wanted: set[str]) -> None:
-        self.wanted, self.pool = wanted, ThreadPoolExecutor(2)
+        self.wanted, self.pool = wanted, ThreadPoolExecutor(3)
         self.done: dict[str, Future[Any]] = {}
 
     def begin(self, fixture: str, work: Callable[[], Any]) -> None:
@@ -68,6 +69,11 @@ def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         {name for item in request.session.items if isinstance(item, pytest.Function) for name in item.fixturenames}
     )
     needed.begin("served", lambda: serve(tmp_path_factory.mktemp("served")))
+    for name, judge in (
+        ("live_on_kafkas_clients", live.on_kafkas_clients),
+        ("live_on_librdkafka", live.on_librdkafka),
+    ):
+        needed.begin(name, partial(judge, tmp_path_factory.mktemp(name)))
     needed.begin(
         "killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export"))
     )
@@ -142,6 +148,20 @@ def killed_export(beside: Beside) -> Path:
 def declared(beside: Beside) -> apart.Ran:
     """A declarative project that has run over Kafka's directory."""
     found: apart.Ran = beside.done["declared"].result()
+    return found
+
+
+@pytest.fixture(scope="session")
+def live_on_librdkafka(beside: Beside) -> live.Judged:
+    """What librdkafka's clients did."""
+    found: live.Judged = beside.done["live_on_librdkafka"].result()
+    return found
+
+
+@pytest.fixture(scope="session")
+def live_on_kafkas_clients(beside: Beside) -> live.Judged:
+    """What transactional clients of Kafka's own did."""
+    found: live.Judged = beside.done["live_on_kafkas_clients"].result()
     return found
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -18,23 +17,19 @@ from ottla.pipeline import judging
 from ottla.pipeline.jobs import Report, verdict
 from ottla.pipeline.traces import GROUPS, found
 from ottla.verdict.examiner import Share
-from ottla.verdict.from_trace import TraceExaminer, examine
+from ottla.verdict.from_trace import TraceExaminer
 from ottla.verdict.skimming import Skimmer
 from ottla.verdict.trace_lines import event_of
 from pyarrow import parquet
 
 from ottla.cli import main
-from ottla.testing import Broker
-from ottla.traces import reading
 
 from ..clients.verdicts import its_own, report
 from ..clients.well_known import CLIENTS, Client
-from ..oracle.kafka import program
-from ..support import trace_story
 from ..support.kcat import Missing, put_on_path
-from ..support.poll import until
 from ..support.traced_clients import HEAD, Traced, bytes_of, of_case
 from ..support.verdict_reports import timeless
+from .live import Judged, by_command, wordless
 
 pytestmark = pytest.mark.slow
 
@@ -44,18 +39,6 @@ BROKEN = "KIP-848.epoch-echoed"
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["pipeline", "verdict", *arguments])
-
-
-def wordless(report: Any) -> Any:
-    return {**report, "rules": [_wordless(one) for one in report["rules"]]}
-
-
-def _wordless(rule: Any) -> Any:
-    return {name: value for name, value in rule.items() if name not in ("what", "why", "link")}
-
-
-def by_command(path: Path) -> Any:
-    return [wordless(one) for one in examine(reading.read(path)).report()]
 
 
 def reports(spark: Any, path: Path, tasks: int) -> list[Any]:
@@ -69,25 +52,6 @@ def reports(spark: Any, path: Path, tasks: int) -> list[Any]:
         failures = [one.asDict(recursive=True) for one in row.failures]
         client["rules"].append({"id": row.rule, **{name: row[name] for name in names}, "failures": failures})
     return [one for _, one in sorted(clients.items())]
-
-
-def with_live_verdict(directory: Path, work: Callable[[str], None]) -> tuple[Path, Any]:
-    """Returns the trace of what `work` did on a broker, and the live verdict of the same events."""
-    written = directory / "written.jsonl"
-    with Broker({"ottla.trace": str(written)}) as broker:
-        broker.lab.post("verdict")
-        work(broker.bootstrap_servers)
-        trace, live = directory / "trace.jsonl", None
-
-        def have_both_all() -> bool:
-            """Whether all is written that the live verdict has seen: connections may still be closing."""
-            nonlocal live
-            trace.write_bytes(written.read_bytes())
-            live = [wordless(one) for one in broker.lab.get("verdict")["clients"]]
-            return bool(timeless(live) == timeless(by_command(trace)))
-
-        until(have_both_all, "the trace has what the verdict has seen", within=60)
-    return trace, live
 
 
 @pytest.fixture
@@ -121,18 +85,17 @@ def compare(spark: Any, trace: Path, live: Any) -> None:
     assert {"KIP-35.api-versions-first", "KIP-98.sequences-in-order"} <= passed
 
 
-def test_the_tables_are_the_live_verdict_on_librdkafka(spark: Any, tmp_path: Path, small_shares: None) -> None:
-    compare(spark, *with_live_verdict(tmp_path, trace_story.tell))
+def test_the_tables_are_the_live_verdict_on_librdkafka(
+    spark: Any, live_on_librdkafka: Judged, small_shares: None
+) -> None:
+    compare(spark, *live_on_librdkafka)
 
 
 @pytest.mark.oracle
-def test_the_tables_are_the_live_verdict_on_kafkas_clients(spark: Any, tmp_path: Path, small_shares: None) -> None:
-    def work(servers: str) -> None:
-        command = [*program("tools", "TransactionClients", tmp_path), servers]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
-
-    compare(spark, *with_live_verdict(tmp_path, work))
+def test_the_tables_are_the_live_verdict_on_kafkas_clients(
+    spark: Any, live_on_kafkas_clients: Judged, small_shares: None
+) -> None:
+    compare(spark, *live_on_kafkas_clients)
 
 
 @pytest.mark.skipif("OTTLA_CLIENTS" not in os.environ, reason="takes minutes: set OTTLA_CLIENTS=1")
