@@ -20,7 +20,9 @@ from .files import Files
 
 _SEGMENT = re.compile(rf"\d{{20}}{re.escape(layout.LOG)}", re.ASCII)
 FIRST, LAST = -(1 << 62), 1 << 62
-SLICE_BYTES_MIN = 4 << 20
+# A slice is in memory while it is read. Memory that is larger than a few of these goes back to the system each time,
+# and takes longer to get again than the file to read.
+SLICE_BYTES_MIN, SLICE_BYTES_MAX = 4 << 20, 16 << 20
 LITTLE_BYTES = 64 << 20
 WINDOW_BYTES = 4 << 20
 

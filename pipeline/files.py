@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
+import numpy as np
+
 from ..protocol.buffers import Data
 from ..storage.layout import DELETED
 
@@ -167,7 +169,7 @@ def _copied(path: str, start: int, end: int) -> memoryview:
     """
     with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
-        data, filled = memoryview(bytearray(max(0, min(end, size) - start))), 0
+        data, filled = np.empty(max(0, min(end, size) - start), np.uint8).data, 0
         file.seek(start)
         while filled < len(data) and (got := file.readinto(data[filled:])):
             filled += got

@@ -32,7 +32,7 @@ from ..coordinator.described import INTERNAL_TOPICS
 from ..coordinator.metadata.format import CLUSTER_METADATA
 from . import evidence, indexes, internal, inventory, reading
 from .committed import Committed, committed
-from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, Snapshot, dealt
+from .directory import FIRST, LAST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, Snapshot, dealt
 from .limits import Ids, Progress, StreamOffset, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, Source
 from .views import ddl
@@ -41,7 +41,7 @@ PARTITIONS_PER_TASK = 100
 SEGMENTS_PER_TASK = 200
 SLICES_PER_TASK = 8  # of sufficiently long segments
 TASK_BYTES_MIN = 1 << 20  # fewer take less time than a task
-TASK_BYTES_MAX = 1 << 30  # what a failed task has to read again; an eighth of it is in memory
+TASK_BYTES_MAX = 1 << 30  # what a failed task has to read again; a slice of it is in memory
 
 
 Item = Slice | Segment | tuple[str, int] | None  # what a task reads of each view; None: the whole directory
@@ -86,7 +86,7 @@ class Planner:
             return _tasks(wanted_segments, max(1, each))
         total = sum(one.size for segments, _ in found for one in segments)
         count = self.task_count(total)
-        slice_bytes = max(SLICE_BYTES_MIN, total // (count * SLICES_PER_TASK))
+        slice_bytes = min(max(SLICE_BYTES_MIN, total // (count * SLICES_PER_TASK)), SLICE_BYTES_MAX)
         slices: list[Slice] = []
         for segments, bounds in found:
             aborted = self.committed(*segments[0].place[:2]).aborted if segments and self.source.committed else None

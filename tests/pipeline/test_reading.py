@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 from ottla.pipeline import directory as directories
 from ottla.pipeline import evidence, indexes, reading
+from ottla.pipeline import source as sources
 from ottla.pipeline.batches import TABLE
 from ottla.pipeline.columns import INSTANT, TIME_MAX_MS
-from ottla.pipeline.directory import Bounds, Directory
+from ottla.pipeline.directory import Bounds, Directory, Slice
 from ottla.pipeline.files import Files, is_directory
 from ottla.pipeline.indexes import offsets_right, times_right
 from ottla.pipeline.options import Source
@@ -207,6 +208,19 @@ def test_little_is_read_by_one_task(written: Written, view: str, monkeypatch: py
     assert tasks() == 2
     planner = Planner(Source.of(options))
     assert [planner.task_count(size) for size in (0, 3 * TASK_BYTES_MIN, 1 << 30, 7 << 30)] == [1, 3, 4, 7]
+
+
+def test_long_segments_are_read_in_parts_that_memory_is_kept_for(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few tasks there are."""
+    for _ in range(80):
+        written.batch()
+    size = written.log.stat().st_size
+    for name, bytes_ in (("SLICE_BYTES_MIN", 1), ("SLICE_BYTES_MAX", size // 20)):
+        monkeypatch.setattr(sources, name, bytes_)
+    (task,) = LogReader(Source.of({"path": str(written.root), "minPartitions": "1"}), StructType()).partitions()
+    assert max(one.end - one.start for one in task.items if isinstance(one, Slice)) < size // 10
 
 
 def test_index_entries_against_the_batches_of_their_segment() -> None:
