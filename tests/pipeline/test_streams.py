@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING
 from ottla.pipeline.limits import Offsets, StreamOffset, within
 from ottla.pipeline.options import Source
 from ottla.pipeline.source import LogStreamReader
-from ottla.pipeline.wire import OFFSET_BEGINNING, Broker, WireStreamReader
+from ottla.pipeline.wire import Broker, WireStreamReader
 from ottla.storage.layout import PARTITION_METADATA
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows

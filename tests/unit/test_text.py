@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ottla.pipeline.committed import committed
 from ottla.pipeline.directory import Directory
 from ottla.pipeline.output import _harmless, aligned
 from ottla.protocol.text import printable
@@ -90,7 +91,7 @@ def test_stray_files_of_every_kind_do_not_stop_a_job(tmp_path: Path) -> None:
     assert directory.partitions == [("t", 0)]
     assert [segment.base_offset for segment in directory.segments("t", 0)] == [0]
     assert directory.end_offset("t", 0) == 0
-    assert directory.last_stable_offset("t", 0) == 0
+    assert committed(directory, "t", 0).last_stable_offset == 0
 
 
 def test_a_directory_in_place_of_a_segment_is_not_passed_over(tmp_path: Path) -> None:
