@@ -265,9 +265,23 @@ _job(
     show_default=True,
     help="Offsets per partition that are written at a time.",
 )
+@click.option(
+    "--fail-on-data-loss/--go-on",
+    default=True,
+    show_default=True,
+    help="Whether to fail if a topic was deleted, or made again, since the last export; else go on from its beginning.",
+)
 @click.option("--format", "kind", type=click.Choice(["parquet"]), default="parquet", show_default=True)
 @SETTING
-def export(directory: str, topic: str, out: str, offsets_per_batch: int, kind: str, settings: tuple[str, ...]) -> None:
+def export(
+    directory: str,
+    topic: str,
+    out: str,
+    offsets_per_batch: int,
+    fail_on_data_loss: bool,
+    kind: str,
+    settings: tuple[str, ...],
+) -> None:
     """Write topics to Parquet, each committed record once; a repeated export continues where the last one stopped, even
     if it was killed.
     """
@@ -276,11 +290,8 @@ def export(directory: str, topic: str, out: str, offsets_per_batch: int, kind: s
         source = opened(directory, None, settings, small=False, near=False)
         from .jobs import export as job
 
-        click.echo(
-            f"{job.export(source.spark, source.path, topic, placed(out), offsets_per_batch):,} records written to "
-            f"{placed(out)}",
-            err=True,
-        )
+        count = job.export(source.spark, source.path, topic, placed(out), offsets_per_batch, fail_on_data_loss)
+        click.echo(f"{count:,} records written to {placed(out)}", err=True)
         return 0
 
     done(work)

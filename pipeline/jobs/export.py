@@ -18,7 +18,9 @@ CHECKPOINT = "_checkpoint"
 PARTITIONS = ("topic", "date", "batch")
 
 
-def export(spark: SparkSession, path: str, topics: str, out: str, offsets_per_batch: int) -> int:
+def export(
+    spark: SparkSession, path: str, topics: str, out: str, offsets_per_batch: int, fail_on_data_loss: bool = True
+) -> int:
     """Exports committed records that are not exported yet to `out`; returns their number."""
 
     def write(frame: DataFrame, number: int) -> None:
@@ -31,6 +33,7 @@ def export(spark: SparkSession, path: str, topics: str, out: str, offsets_per_ba
         "topic": topics,
         "isolation": "read_committed",
         "maxOffsetsPerTrigger": str(offsets_per_batch),
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
     }
     stream = spark.readStream.format("kafka-log").options(**options).load()
     query = (

@@ -20,6 +20,7 @@ from ottla.testing import Broker
 
 from . import apart
 from .conftest import Told
+from .logs import Written
 
 pytestmark = pytest.mark.slow
 SPECIFICATION = """
@@ -97,6 +98,20 @@ def goes_on(spark: Any, begun: Path, recorded: Told) -> None:
     assert sorted(rows, key=lambda row: row[:3]) == wanted
     assert 0 < written < len(wanted)
     assert export(*again) == 0
+
+
+def test_an_export_of_a_topic_that_was_made_again(spark: Any, tmp_path: Path) -> None:
+    """It fails, or goes on from the beginning, as its user says."""
+    out = str(tmp_path / "out")
+    for batches in (2, 1):
+        shutil.rmtree(tmp_path / "t-0", ignore_errors=True)
+        written = Written(tmp_path)
+        written.batch(batches=batches)
+        if batches == 2:
+            assert export(spark, str(tmp_path), "t", out, 100) == 6
+    with pytest.raises(Exception, match="records may be lost: t-0 ends at offset 3, and was read up to 6"):
+        export(spark, str(tmp_path), "t", out, 100)
+    assert export(spark, str(tmp_path), "t", out, 100, fail_on_data_loss=False) == 3
 
 
 # load, and the live table
