@@ -1,12 +1,22 @@
-"""Addresses of clients and of hosts."""
+"""Addresses of clients and of hosts, and the sockets that listen at them."""
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import Server
 
 Address = IPv4Address | IPv6Address
 LOOPBACK = "127.0.0.1"
+
+
+class PortTaken(Exception):
+    """The address of a listener is in use or not available."""
 
 
 def address(text: str) -> Address | None:
@@ -35,3 +45,25 @@ def addresses_of(host: str) -> list[Address]:
     except (OSError, UnicodeError):
         return []
     return [one for *_, where in found if (one := address(str(where[0]))) is not None]
+
+
+async def start_serving(server: Server, name: str) -> None:
+    """Lets clients connect. `name`: of the port, for words. Raises PortTaken if others have begun to listen since the
+    address was bound: of that, uvloop says nothing.
+    """
+    sockets = server.sockets
+    try:
+        await server.start_serving()
+        taken = not all(_listens(one.fileno()) for one in sockets)
+    except OSError as error:
+        raise PortTaken(f"{name}: {error.strerror or error}") from None
+    if taken:
+        raise PortTaken(f"{name}: {os.strerror(errno.EADDRINUSE)}")
+
+
+def _listens(descriptor: int) -> bool:
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as same:
+            return bool(same.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    except OSError:  # uvloop has closed it
+        return False

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
-import numpy as np
-
 from ..protocol.buffers import Data
 from ..storage.layout import DELETED
 
@@ -167,6 +165,8 @@ def _copied(path: str, start: int, end: int) -> memoryview:
     """Returns a copy of a part of a file. Memory that is mapped to a file would end the process (SIGBUS) if the broker
     cuts the file while it is read, as a follower does where its leader changes.
     """
+    import numpy as np  # traces are read without it
+
     with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         data, filled = np.empty(max(0, min(end, size) - start), np.uint8).data, 0

@@ -18,8 +18,8 @@ import importlib
 import logging
 from collections.abc import Callable
 
+from ..addresses import PortTaken, start_serving
 from ..later import Later
-from ..serving import PortTaken, start_serving
 from . import routes
 from .access import refusal, refused_content_type
 from .encode import as_json

@@ -8,11 +8,11 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ..addresses import PortTaken, start_serving
 from ..config.config import Config
 from ..config.listener_values import Listener
 from ..config.nodes import Node
 from ..later import Later
-from ..serving import PortTaken, start_serving
 from .accepting import Acceptor
 from .chances import Chances
 from .connection import Connection

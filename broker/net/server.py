@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...storage.files import OsFiles
 from .. import bugs
+from ..addresses import PortTaken
 from ..broker import Broker
 from ..broker_schedule import BrokerSchedule
 from ..client_activity import ClientActivity
@@ -21,7 +22,6 @@ from ..config.lab_clock import MACHINE
 from ..later import drive
 from ..limits import BUFFERED_BYTES
 from ..machine import Machine
-from ..serving import PortTaken
 from ..tls.listeners import LAB
 from . import descriptors, warming
 from .api import Api

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from ottla.broker.addresses import PortTaken
 from ottla.broker.apis import apis
 from ottla.broker.config import sources
 from ottla.broker.lab.server import LabServer
 from ottla.broker.net.accepting import BURST, Acceptor
 from ottla.broker.net.server import Server
-from ottla.broker.serving import PortTaken
 
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
 TURNS_MAX = 8
