@@ -36,6 +36,7 @@ ASYNCIO_MAY_BE_IN = {
     "broker/net/pacing.py",
     "broker/net/tls.py",
     "broker/net/lab_tls.py",
+    "broker/addresses.py",
     "broker/machine.py",
     "broker/lab/server.py",
     "broker/lab/http.py",
