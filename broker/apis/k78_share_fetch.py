@@ -3,9 +3,9 @@ ones (KIP-932).
 
 **Behaviour**
 - Acknowledgements are carried out first. The reply waits for them, and for records at most `MaxWaitMs`.
-- Where all share-partitions are full of records that the member itself holds, only its own acknowledgements make room,
-  and they come over the connection that the wait blocks. Such a fetch is answered after 2 ms, and after twice as long
-  each time while the member acknowledges nothing (Kafka: after `MaxWaitMs`; `ottla.group.settle`).
+- Where all share-partitions are full of records whose holders all wait, the member among them, only acknowledgements of
+  these make room, and they come over the connections that the waits block. Such fetches are answered after 2 ms, and
+  after twice as long each time while the member acknowledges nothing (Kafka: after `MaxWaitMs`; `ottla.group.settle`).
 - Negative `MaxBytes` fail each partition, and an unknown acquire mode the whole request, with UNKNOWN_SERVER_ERROR.
 - A client beyond its `consumer_byte_rate` gets no records; what was acquired stays so until its locks end.
 - A request that renews locks fetches nothing; all its limits must be zero.

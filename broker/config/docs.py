@@ -72,8 +72,8 @@ OWN_DOCS = {
         "The largest reply that carries no records, in bytes; a larger reply closes the connection."
     ),
     "ottla.group.settle": (
-        "Whether groups rebalance without waiting for Kafka's intervals, and share fetches that only their own member "
-        "can satisfy are answered soon; `false` waits as Kafka does."
+        "Whether groups rebalance without waiting for Kafka's intervals, and share fetches that only members "
+        "can satisfy which wait themselves are answered soon; `false` waits as Kafka does."
     ),
     "ottla.idle.poll.us": (
         "For how many microseconds the broker looks for the next request before it sleeps, once a client has asked "

@@ -71,6 +71,7 @@ class ShareFetch:
     ) -> None:
         self.sharing = sharing
         self.terms = terms
+        self.member_id = terms.member_id
         self.session = session
         self.later: Later[Found] = Later()
         self.later.on_cancel = self._end
@@ -90,7 +91,7 @@ class ShareFetch:
                 else:
                     self._fail(key, error.code)
                 continue
-            shared.waiting[self] = None
+            shared.join(self)
             shared.partition.waiters[self] = None
 
     def begin(self) -> Later[Found]:
@@ -122,20 +123,36 @@ class ShareFetch:
         self._timer = self.sharing.turn.later(ms, lambda: self.attempt(last=True))
 
     def _shorten(self) -> None:
-        """Waits only a few milliseconds if all share-partitions of the fetch are full of records that the member itself
-        holds: its acknowledgements come over the connection that this wait blocks.
+        """Lets this fetch and others end soon, if this is the last of those that only they themselves could satisfy."""
+        if self.end_soon():
+            for shared in self.shared.values():
+                for fetch in list(shared.waiting):
+                    fetch.end_soon()
+
+    def end_soon(self) -> bool:
+        """Waits only a few milliseconds, if the member holds records of share-partitions that are full, and all who
+        hold records of these wait like it: their acknowledgements come over the connections that these waits block.
         """
         if self._timer is None or self._is_short or self.session is None:
-            return
-        windows = [one.engine.window for one in self.shared.values() if one.engine.state is State.ACTIVE]
-        if len(windows) < len(self.shared) or not self.sharing.settings.value("ottla.group.settle"):
-            return
-        if any(one.can_acquire() or not one.waits_for(self.terms.member_id) for one in windows):
-            return
+            return False
+        if not self.sharing.settings.value("ottla.group.settle"):
+            return False
+        holds = False
+        for shared in self.shared.values():
+            window = shared.engine.window
+            if shared.engine.state is not State.ACTIVE or window.can_acquire():
+                return False
+            holders = window.holders(shared.waiting_members)
+            if holders is None:
+                return False
+            holds = holds or self.member_id in holders
+        if not holds:
+            return False
         self._is_short = True
         self._timer.cancel()
         left_ms = self._began_ms + self.terms.max_wait_ms - self.sharing.turn.schedule.monotonic_ms()
         self._wait(min(max(0, left_ms), self.session.next_own_wait_ms()))
+        return True
 
     def _initialized(self, key: TopicPartition, done: Later[None]) -> None:
         error = done.error
@@ -162,7 +179,7 @@ class ShareFetch:
     def _leave(self, key: TopicPartition) -> None:
         shared = self.shared.pop(key, None)
         if shared is not None:
-            shared.waiting.pop(self, None)
+            shared.leave(self)
             shared.partition.waiters.pop(self, None)
 
     def _end(self) -> None:

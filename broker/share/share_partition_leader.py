@@ -64,9 +64,13 @@ class Owner(Protocol):
 
 
 class Waiting(Protocol):
-    """A fetch that waits for records of a share-partition."""
+    """A fetch of a member that waits for records of a share-partition."""
+
+    member_id: str
 
     def attempt(self) -> object: ...
+
+    def end_soon(self) -> object: ...
 
 
 class GroupLimits:
@@ -116,6 +120,7 @@ class SharePartitionLeader:
         self.partition = partition
         self.engine = SharePartition(partition.leader_epoch, GroupLimits(owner, key.group_id))
         self.waiting: dict[Waiting, None] = {}
+        self.waiting_members: dict[str, int] = {}  # and how many of their fetches wait
         self.history: deque[Transition] = deque(maxlen=HISTORY_LENGTH)
         self.batch_messages = Summary()  # sizes of acquired batches
         self.fetch_ms = Summary()  # how long fetches worked on the share-partition
@@ -322,6 +327,20 @@ class SharePartitionLeader:
             self.wake()
 
     # waiting fetches
+
+    def join(self, fetch: Waiting) -> None:
+        self.waiting[fetch] = None
+        self.waiting_members[fetch.member_id] = self.waiting_members.get(fetch.member_id, 0) + 1
+
+    def leave(self, fetch: Waiting) -> None:
+        if fetch not in self.waiting:
+            return
+        del self.waiting[fetch]
+        left = self.waiting_members[fetch.member_id] - 1
+        if left:
+            self.waiting_members[fetch.member_id] = left
+        else:
+            del self.waiting_members[fetch.member_id]
 
     def wake(self) -> None:
         """Wakes waiting fetches: records may be available."""

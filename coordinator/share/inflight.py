@@ -8,7 +8,7 @@ before, because a transition takes effect only when it is persisted (KIP-932); n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from .batches import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, RecordState, is_terminal
 
@@ -182,13 +182,15 @@ class Span:
                 return self.first + index
         return None
 
-    def waits_for(self, member_id: str) -> bool:
-        """Whether all records that are not settled are held by a member."""
+    def add_holders(self, found: set[str], among: Container[str]) -> bool:
+        """Adds the members that hold records; returns False if one is not among these, or a record is not held."""
         for record in self.each[self.settled :]:
             state = record.state
-            if record._before is not None or not (
-                state is ACKNOWLEDGED or state is ARCHIVED or (state is ACQUIRED and record.member_id == member_id)
-            ):
+            if record._before is not None:
+                return False
+            if state is ACQUIRED and record.member_id in among:
+                found.add(record.member_id)
+            elif not (state is ACKNOWLEDGED or state is ARCHIVED):
                 return False
         return True
 

@@ -6,7 +6,7 @@ window knows where they are, what the next fetch may acquire, and when the start
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -113,16 +113,21 @@ class Window:
         """Whether a fetch can return records: records to deliver again, or room for new ones."""
         return self.next_fetch_offset() != self.end_offset + 1 or self.in_flight_count < self.limits.max_in_flight
 
-    def waits_for(self, member_id: str) -> bool:
-        """Whether only acknowledgements of a member itself can make room: it holds all records in flight that are not
-        settled.
+    def holders(self, among: Container[str]) -> set[str] | None:
+        """Returns the members that hold the records in flight that are not settled, so that only their acknowledgements
+        can make room; None if others than these hold some, or some are not held.
         """
-        return all(
-            span.waits_for(member_id)
-            if span.whole is None
-            else span.whole.is_settled or span.whole.is_held_by(member_id)
-            for span in self.spans
-        )
+        found: set[str] = set()
+        for span in self.spans:
+            whole = span.whole
+            if whole is None:
+                if not span.add_holders(found, among):
+                    return None
+            elif not whole.is_settled:
+                if whole.member_id not in among or not whole.is_held_by(whole.member_id):
+                    return None
+                found.add(whole.member_id)
+        return found
 
     def gap_filled_to(self, offset: int) -> None:
         """Records before `offset` have been acquired: shrinks the gap."""

@@ -110,14 +110,17 @@ def test_the_start_offset_waits_for_the_write_of_each_record() -> None:
     assert engine.window.start_offset == 2
 
 
-def test_only_its_holder_can_make_room_unless_a_write_is_under_way() -> None:
+def test_only_its_holders_can_make_room_unless_a_write_is_under_way() -> None:
     engine = started()
     acquire(engine, "m", 0, 9)
-    assert (engine.window.waits_for("m"), engine.window.waits_for("n")) == (True, False)
+    assert (engine.window.holders(["m", "x"]), engine.window.holders(["n"])) == ({"m"}, None)
+    acquire(engine, "n", 10, 19)
+    assert (engine.window.holders(["m", "n"]), engine.window.holders(["m"])) == ({"m", "n"}, None)
     changes = say(engine, "m", 0, 0, ACCEPT)
-    assert not engine.window.waits_for("m")
+    assert engine.window.holders(["m", "n"]) is None
     engine.complete(changes, commit=True)
-    assert engine.window.waits_for("m")
+    assert engine.window.holders(["m", "n"]) == {"m", "n"}
+    assert engine.window.holders(["n"]) is None
 
 
 def test_a_failed_write_leaves_the_records_with_their_holder() -> None:

@@ -1,4 +1,4 @@
-"""Share fetches that only their own member could satisfy do not keep it waiting."""
+"""Share fetches that only members could satisfy which wait themselves do not keep them waiting."""
 
 from __future__ import annotations
 
@@ -59,6 +59,48 @@ def test_what_another_member_holds_is_waited_for() -> None:
     assert not asked.done
     assert one.acknowledge((0, LOCKS - 1, ACCEPT)) == 0
     assert acquired(asked.reply) == [(LOCKS, 2 * LOCKS - 1, 1)]
+
+
+def shared(**settings: Any) -> tuple[World, Consumer, Consumer, Consumer]:
+    """Two members that hold all records that a share-partition may have in flight, and one that holds none."""
+    w, one = ready(0, group=FULL, **settings)
+    for _ in range(4):
+        produce(w, *(b"v" for _ in range(LOCKS // 2)))
+    other = Consumer(w, "other")
+    assert one.got(max_records=LOCKS // 2, batch_size=LOCKS // 2) == [(0, LOCKS // 2 - 1, 1)]
+    assert other.got(max_records=LOCKS // 2, batch_size=LOCKS // 2) == [(LOCKS // 2, LOCKS - 1, 1)]
+    return w, one, other, Consumer(w, "third")
+
+
+def test_fetches_end_soon_when_all_wait_who_could_satisfy_them() -> None:
+    """A member that holds nothing goes on waiting: its connection is not what an acknowledgement comes over."""
+    w, one, other, third = shared()
+    idle, first = third.send_fetch(wait_ms=WAIT_MS), one.send_fetch(wait_ms=WAIT_MS)
+    w.pass_ms(100)
+    assert not first.done
+    last = other.send_fetch(wait_ms=WAIT_MS)
+    w.pass_ms(OWN_WAIT_MS)
+    assert (first.done, last.done, idle.done) == (True, True, False)
+    assert one.acknowledge((0, LOCKS // 2 - 1, ACCEPT)) == 0
+    assert acquired(idle.reply) != []
+
+
+def test_a_member_that_acknowledges_on_its_way_satisfies_those_that_wait() -> None:
+    w, one, other, _ = shared()
+    first = one.send_fetch(wait_ms=WAIT_MS)
+    last = other.send_fetch((LOCKS // 2, LOCKS - 1, ACCEPT), wait_ms=WAIT_MS)  # the window begins before these
+    w.pass_ms(OWN_WAIT_MS)
+    assert (first.done, last.done) == (True, False)
+    assert one.acknowledge((0, LOCKS // 2 - 1, ACCEPT)) == 0
+    w.pass_ms(1)
+    assert acquired(last.reply) != []
+
+
+def test_without_settling_all_wait_as_in_kafka() -> None:
+    w, one, other, _ = shared(ottla_group_settle="false")
+    first, last = one.send_fetch(wait_ms=WAIT_MS), other.send_fetch(wait_ms=WAIT_MS)
+    w.pass_ms(WAIT_MS - 1)
+    assert (first.done, last.done) == (False, False)
 
 
 def test_new_records_are_waited_for() -> None:
