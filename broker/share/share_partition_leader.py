@@ -329,12 +329,12 @@ class SharePartitionLeader:
     # waiting fetches
 
     def join(self, fetch: Waiting) -> None:
+        if fetch in self.waiting:  # whose request names the share-partition twice
+            return
         self.waiting[fetch] = None
         self.waiting_members[fetch.member_id] = self.waiting_members.get(fetch.member_id, 0) + 1
 
     def leave(self, fetch: Waiting) -> None:
-        if fetch not in self.waiting:
-            return
         del self.waiting[fetch]
         left = self.waiting_members[fetch.member_id] - 1
         if left:

@@ -96,6 +96,16 @@ def test_a_member_that_acknowledges_on_its_way_satisfies_those_that_wait() -> No
     assert acquired(last.reply) != []
 
 
+def test_a_fetch_that_names_a_partition_twice_waits_once() -> None:
+    """When it has ended, its member does not wait, and may acknowledge for the others."""
+    w, one, other, _ = shared()
+    one.epoch, one.partitions = 0, [0, 0]
+    asked = one.send_fetch(wait_ms=10)
+    w.pass_ms(10)
+    assert asked.done
+    assert waited_ms(w, other) == WAIT_MS
+
+
 def test_without_settling_all_wait_as_in_kafka() -> None:
     w, one, other, _ = shared(ottla_group_settle="false")
     first, last = one.send_fetch(wait_ms=WAIT_MS), other.send_fetch(wait_ms=WAIT_MS)
