@@ -16,7 +16,10 @@ LOOPBACK = "127.0.0.1"
 
 
 class PortTaken(Exception):
-    """The address of a listener is in use or not available."""
+    """The address of a listener is in use or not available. `name`: of the port, for words; `error`: why."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(f"{name}: {getattr(error, 'strerror', None) or error}")
 
 
 def address(text: str) -> Address | None:
@@ -54,11 +57,10 @@ async def start_serving(server: Server, name: str) -> None:
     sockets = server.sockets
     try:
         await server.start_serving()
-        taken = not all(_listens(one.fileno()) for one in sockets)
+        if not all(_listens(one.fileno()) for one in sockets):
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
     except OSError as error:
-        raise PortTaken(f"{name}: {error.strerror or error}") from None
-    if taken:
-        raise PortTaken(f"{name}: {os.strerror(errno.EADDRINUSE)}")
+        raise PortTaken(name, error) from None
 
 
 def _listens(descriptor: int) -> bool:

@@ -55,7 +55,7 @@ class LabServer:
         try:
             self._http = await loop.create_server(make, host, port, backlog=CONNECTIONS_MAX, start_serving=False)
         except OSError as error:
-            raise PortTaken(f"{self._name}: {error.strerror or error}") from None
+            raise PortTaken(self._name, error) from None
         self.port = self._http.sockets[0].getsockname()[1]
 
     @property

@@ -178,7 +178,7 @@ class Listeners:
             _set_buffers(made, node.config)
             return made
         except (OSError, UnicodeError) as error:
-            raise PortTaken(f"{listener}: {getattr(error, 'strerror', None) or error}") from None
+            raise PortTaken(str(listener), error) from None
 
     def _to_bind(self, host: str) -> str | list[str]:
         """Returns the host for `create_server`. uvloop encodes a str with IDNA, whose tables Python imports for that,
