@@ -154,10 +154,6 @@ def set_capacity(count: int) -> int:
     return max(int(count / 0.75) + 1, TABLE_SIZE)
 
 
-def _bucket(name: str, capacity: int) -> int:
-    return bucket(name_hash(name), capacity)
-
-
 def bucket(hash_code: int, capacity: int) -> int:
     """Returns the bucket of a Java HashMap into which a hash code of 32 bits leads."""
     value = hash_code & 0xFFFFFFFF

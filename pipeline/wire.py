@@ -246,8 +246,9 @@ class WireStreamReader(StreamReader):
     def initialOffset(self) -> StreamOffset:
         found: StreamOffset = {}
         for (topic, partition), (low, high) in self.broker.limits().items():
-            wanted = offset_of(self.broker.starting_offsets, topic, partition, EARLIEST)
-            found[f"{topic}-{partition}"] = high if wanted == LATEST else max(low, wanted)
+            name = f"{topic}-{partition}"
+            wanted = self.starting_offset(name)
+            found[name] = high if wanted == LATEST else max(low, wanted)
         return found
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[Range]:

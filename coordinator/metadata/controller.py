@@ -26,7 +26,7 @@ from .elections import Assignment, Kind, Terms, changed, terms_of
 from .new_partitions import PARTITIONS_AS_ONE, NewPartitions
 from .placement import Chance, Placer
 from .registration import Broker
-from .state import BROKER, NO_LEADER, NO_LEADER_CHANGE, TOPIC, MetadataState, Partition
+from .state import NO_LEADER, NO_LEADER_CHANGE, MetadataState, Partition
 
 R = TypeVar("R")
 PRODUCER_ID_BLOCK = 1000
@@ -197,8 +197,8 @@ class Controller:
 
     def may_lose(self, topic: str) -> bool:
         """Whether unclean elections are enabled for a topic."""
-        key, state = "unclean.leader.election.enable", self.state
-        value = state.config_of(TOPIC, topic).get(key, state.config_of(BROKER, "").get(key))
+        key = "unclean.leader.election.enable"
+        value = self.state.topic_value(topic, key)
         return bool(self.defaults.broker_value(key)) if value is None else value == "true"
 
     def _has_directory(self, partition: Partition, node: int) -> bool:

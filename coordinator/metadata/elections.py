@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from ...protocol import messages
 from ...protocol.features import SHRINKS_WITHIN_EPOCH_SINCE
 from ..hashing import number_order
-from .state import BROKER, NO_LEADER, NO_LEADER_CHANGE, TOPIC, MetadataState, Partition
+from .state import NO_LEADER, NO_LEADER_CHANGE, MetadataState, Partition
 
 T = TypeVar("T")
 ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
@@ -72,9 +72,8 @@ class Assignment(NamedTuple):
 def terms_of(state: MetadataState, partition: Partition, may_lead: Callable[[int], bool], default: Terms) -> Terms:
     """Returns the terms of a partition: as its topic and the cluster configure them, else those of `default`."""
     name = state.topic_names[partition.topic_id]
-    own, everywhere = state.config_of(TOPIC, name), state.config_of(BROKER, "")
-    given = own.get("min.insync.replicas", everywhere.get("min.insync.replicas"))
-    unclean = own.get("unclean.leader.election.enable", everywhere.get("unclean.leader.election.enable"))
+    given = state.topic_value(name, "min.insync.replicas")
+    unclean = state.topic_value(name, "unclean.leader.election.enable")
     kind = default.kind if unclean is None else Kind.UNCLEAN if unclean == "true" else Kind.ONLINE
     has_elr = state.features.get(ELIGIBLE_REPLICAS, 0) > 0
     wanted = default.min_isr if given is None else int(given)

@@ -123,6 +123,10 @@ class MetadataState:
     def config_of(self, kind: int, name: str) -> dict[str, str]:
         return self.configs.get((kind, name), {})
 
+    def topic_value(self, topic: str, key: str) -> str | None:
+        """Returns the value of a key as a topic, or else the cluster, configures it; None if neither does."""
+        return self.config_of(TOPIC, topic).get(key, self.config_of(BROKER, "").get(key))
+
     def apply(self, record: object) -> None:
         """Applies a metadata record; a record without a meaning in ottla is stored under its identifying fields."""
         handler = _REPLAYS.get(type(record).__name__)
