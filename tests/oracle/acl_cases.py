@@ -6,17 +6,14 @@ python -m tests.oracle.acl_cases     asks Kafka's own class again, and writes `r
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.coordinator.security.acls import SUPPORTED, Acl, Operation, PatternType, Permission, ResourceType
 
-from .kafka import program
+from .recorded_cases import words
 
 RECORDED = Path(__file__).parent / "recorded" / "acls.txt"
 WORLDS = 3000
@@ -77,29 +74,16 @@ def world(seed: int) -> World:
 
 def ask(worlds: list[World]) -> list[str]:
     """Kafka's answers: for each world a 1 or a 0 for each question."""
-    with tempfile.TemporaryDirectory() as folder:
-        lines = [
-            json.dumps(
-                {
-                    "superUsers": one.super_users,
-                    "allowUncovered": one.allows_uncovered,
-                    "acls": one.acls,
-                    "questions": one.questions,
-                }
-            )
-            for one in worlds
-        ]
-        done = subprocess.run(
-            program("broker", "Acls", Path(folder)),
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-    answers = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("answers ")]
-    assert len(answers) == len(worlds), done.stderr[-2000:]
-    return answers
+    cases = [
+        {
+            "superUsers": one.super_users,
+            "allowUncovered": one.allows_uncovered,
+            "acls": one.acls,
+            "questions": one.questions,
+        }
+        for one in worlds
+    ]
+    return words("Acls", cases)
 
 
 def recorded() -> list[str]:

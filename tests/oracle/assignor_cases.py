@@ -5,11 +5,8 @@ python -m tests.oracle.assignor_cases     asks Kafka's own classes again, and wr
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +17,7 @@ from ottla.coordinator.group.environment import Target
 from ottla.coordinator.group.ids import kafka_uuid
 from ottla.coordinator.hashing import java_order, set_order
 
-from .kafka import program
+from . import recorded_cases
 
 RECORDED = Path(__file__).parent / "recorded" / "assignments.txt"
 GROUPS = 10_000  # that Kafka's classes are asked about
@@ -98,39 +95,25 @@ def _listed(target: Target) -> list[tuple[str, list[int]]]:
     return [(kafka_uuid(topic), sorted(of)) for topic, of in target.items()]
 
 
-def line(one: Group) -> str:
+def case(one: Group) -> dict[str, object]:
     """What the program is asked about a group."""
     members = [
         [name, member.instance_id, sorted(one.names[topic] for topic in member.topic_ids), _listed(member.target)]
         for name, member in one.spec.members.items()
     ]
     counts = one.spec.partition_counts
-    return json.dumps(
-        {
-            "assignor": one.assignor,
-            "homogeneous": one.spec.homogeneous,
-            "topics": [[one.names[topic], kafka_uuid(topic), count] for topic, count in counts.items()],
-            "members": members,
-            "assignable": _listed(one.assignable),
-        }
-    )
+    return {
+        "assignor": one.assignor,
+        "homogeneous": one.spec.homogeneous,
+        "topics": [[one.names[topic], kafka_uuid(topic), count] for topic, count in counts.items()],
+        "members": members,
+        "assignable": _listed(one.assignable),
+    }
 
 
 def ask(groups: Iterable[Group]) -> list[str]:
     """Kafka's answers, a line for each group."""
-    lines = [line(one) for one in groups]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            program("broker", "Assignors", Path(folder)),
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer")]
-    assert len(answers) == len(lines), done.stderr[-2000:]
-    return answers
+    return recorded_cases.words("Assignors", [case(one) for one in groups])
 
 
 def recorded() -> list[str]:

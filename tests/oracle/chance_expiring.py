@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from ottla.protocol import messages as m
 
 from .chance_clients import Asked, Client, configured
-from .chance_members import Members, Queue
+from .chance_members import Members, Owned, Queue, hear_beat
 from .chance_shares import Leased
 
 PAUSE: Final = 0.6  # of what a lock or a session lasts
@@ -166,7 +166,7 @@ class Patterns(Client):
         self.fresh = (f"v{self.episode}a", f"v{self.episode}b")
         self.counts = {self.two: 2, self.one: 1, **dict.fromkeys(self.fresh, 0)}
         self.epochs: dict[tuple[int, str], int] = {}
-        self.owned: dict[tuple[int, str], list[tuple[bytes, tuple[int, ...]]]] = {}
+        self.owned: dict[tuple[int, str], Owned] = {}
         self.now = (0, "m1")
         self.steps_left = self.chance.randint(*self.STEPS)
 
@@ -270,22 +270,13 @@ class Patterns(Client):
     def heard(self, name: str, version: int, request: Any, reply: Any) -> None:
         if name == "ConsumerGroupHeartbeat":
             self.pause_s = MATCHED_S
-            self.hear_beat(reply)
+            hear_beat(self.epochs, self.owned, self.now, reply)
         elif name == "CreatePartitions" and reply.results[0].error_code == 0:
             self.resized(request.topics[0].name, request.topics[0].count)
         elif name == "DeleteTopics" and reply.responses[0].error_code == 0:
             self.resized(request.topic_names[0], 0)
         elif name == "CreateTopics" and reply.topics[0].error_code == 0:
             self.resized(reply.topics[0].name, reply.topics[0].num_partitions)
-
-    def hear_beat(self, reply: Any) -> None:
-        if reply.error_code or reply.member_epoch < 0:
-            self.epochs.pop(self.now, None)
-            self.owned.pop(self.now, None)
-            return
-        self.epochs[self.now] = reply.member_epoch
-        if reply.assignment is not None:
-            self.owned[self.now] = [(one.topic_id, tuple(one.partitions)) for one in reply.assignment.topic_partitions]
 
     def resized(self, name: str, count: int) -> None:
         self.counts[name] = self.awaited[name] = count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from ottla.protocol import messages as m
 
@@ -11,6 +11,9 @@ from ..support.poll import until
 from .chance_clients import CODECS, Asked, Client, configured
 
 FETCH_WAIT_MS: Final = 200
+K = TypeVar("K")
+Owned = list[tuple[bytes, tuple[int, ...]]]
+"""Partitions by the id of their topic."""
 
 
 class GroupClient(Client):
@@ -181,7 +184,7 @@ class Members(GroupClient):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.has_two = self.chance.random() < 0.5
-        self.owned: dict[str, list[tuple[bytes, tuple[int, ...]]]] = {}
+        self.owned: dict[str, Owned] = {}
 
     def ready(self, ask: Callable[[str, int, Any], Any]) -> None:
         """The coordinator has heard of the topics."""
@@ -252,15 +255,19 @@ class Members(GroupClient):
         return "OffsetFetch", 9, r(groups=[group])
 
     def heard(self, name: str, version: int, request: Any, reply: Any) -> None:
-        if name != "ConsumerGroupHeartbeat":
-            return
-        if reply.error_code or reply.member_epoch < 0:
-            self.epochs.pop(self.now, None)
-            self.owned.pop(self.now, None)
-            return
-        self.epochs[self.now] = reply.member_epoch
-        if reply.assignment is not None:
-            self.owned[self.now] = [(one.topic_id, tuple(one.partitions)) for one in reply.assignment.topic_partitions]
+        if name == "ConsumerGroupHeartbeat":
+            hear_beat(self.epochs, self.owned, self.now, reply)
+
+
+def hear_beat(epochs: dict[K, int], owned: dict[K, Owned], now: K, reply: Any) -> None:
+    """Notes what a member of a consumer group is told, by which its client knows it."""
+    if reply.error_code or reply.member_epoch < 0:
+        epochs.pop(now, None)
+        owned.pop(now, None)
+        return
+    epochs[now] = reply.member_epoch
+    if reply.assignment is not None:
+        owned[now] = [(one.topic_id, tuple(one.partitions)) for one in reply.assignment.topic_partitions]
 
 
 def _is_assigned(reply: Any) -> bool:

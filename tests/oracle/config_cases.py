@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ottla.protocol.config_def import ConfigKey, keys
 
-from .kafka import program
+from .recorded_cases import lines
 
 RECORDED = Path(__file__).parent / "recorded" / "configs.json"
 FORMS = (
@@ -194,13 +192,7 @@ def name_of(case: dict[str, Any]) -> str:
 
 def ask(asked: list[dict[str, Any]]) -> list[str | None]:
     """Kafka's words about each case, or None where it takes the values."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = program("broker", "Configs", Path(folder))
-        lines = "".join(json.dumps(case) + "\n" for case in asked)
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=300)
-    answers = [json.loads(line)["error"] for line in done.stdout.splitlines() if line.startswith('{"error":')]
-    assert len(answers) == len(asked), done.stderr[-2000:]
-    return answers
+    return [json.loads(line)["error"] for line in lines("Configs", asked, '{"error":')]
 
 
 def recorded() -> dict[str, str]:

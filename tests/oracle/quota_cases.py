@@ -5,16 +5,13 @@ python -m tests.oracle.quota_cases     asks Kafka's own classes again, and write
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from .kafka import program
+from .recorded_cases import words
 
 RECORDED = Path(__file__).parent / "recorded" / "quotas.txt"
 WORLDS = 1000
@@ -77,29 +74,16 @@ def world(seed: int) -> World:
 
 def ask(worlds: list[World]) -> list[str]:
     """Kafka's answers: for each world a line with a word for each use."""
-    lines = [
-        json.dumps(
-            {
-                "samples": one.samples,
-                "seconds": one.seconds,
-                "mutations": one.of_mutations,
-                "events": [["limit" if isinstance(event, Limit) else "use", *event] for event in one.events],
-            }
-        )
+    cases = [
+        {
+            "samples": one.samples,
+            "seconds": one.seconds,
+            "mutations": one.of_mutations,
+            "events": [["limit" if isinstance(event, Limit) else "use", *event] for event in one.events],
+        }
         for one in worlds
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            program("broker", "Quotas", Path(folder)),
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-    answers = [line.removeprefix("answers").strip() for line in done.stdout.splitlines() if line.startswith("answers")]
-    assert len(answers) == len(worlds), done.stderr[-2000:]
-    return answers
+    return words("Quotas", cases)
 
 
 def recorded() -> list[str]:

@@ -11,17 +11,28 @@ from pathlib import Path
 from .kafka import program
 
 Answer = dict[str, str]
+ANSWER = "answer "
+
+
+def lines(name: str, cases: Sequence[object], begin: str) -> list[str]:
+    """Returns the lines with which the program `java/{name}.java` answers the cases in turn; each begins so."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = program("broker", name, Path(folder))
+        asked = "".join(json.dumps(case) + "\n" for case in cases)
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=600)
+    found = [line for line in done.stdout.splitlines() if line.startswith(begin)]
+    assert len(found) == len(cases), done.stderr[-2000:]
+    return found
+
+
+def words(name: str, cases: Sequence[object]) -> list[str]:
+    """Returns what a program whose `main` calls `Answers.print` says of each case."""
+    return [line.removeprefix(ANSWER).strip() for line in lines(name, cases, ANSWER)]
 
 
 def ask(name: str, cases: Sequence[object]) -> list[Answer]:
-    """Returns the answers of the program `java/{name}.java`, in the order of the cases."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = program("broker", name, Path(folder))
-        lines = "".join(json.dumps(case) + "\n" for case in cases)
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=120)
-    answers: list[Answer] = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(answers) == len(cases), done.stderr[-2000:]
-    return answers
+    """Returns the objects with which a program answers."""
+    return [json.loads(line) for line in lines(name, cases, "{")]
 
 
 def read(path: Path) -> list[Answer]:

@@ -5,11 +5,8 @@ python -m tests.oracle.task_cases     asks Kafka's own class again, and writes `
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,7 +14,7 @@ from ottla.coordinator.group.streams.sticky import TaskMember, TaskSpec
 from ottla.coordinator.group.streams.tasks import Task, Tasks
 from ottla.coordinator.hashing import java_order
 
-from .kafka import program
+from . import recorded_cases
 
 RECORDED = Path(__file__).parent / "recorded" / "tasks.txt"
 GROUPS = 10_000  # that Kafka's class is asked about
@@ -65,37 +62,24 @@ def _text(tasks: Iterable[Task]) -> str:
 
 def ask(groups: Iterable[TaskSpec]) -> list[str]:
     """Kafka's answers, a line for each group."""
-    lines = [
-        json.dumps(
-            {
-                "members": [
-                    [
-                        name,
-                        one.process,
-                        sorted(one.held.active),
-                        sorted(one.held.standby),
-                        [[*task, offset] for task, offset in one.offsets.items()],
-                    ]
-                    for name, one in spec.members.items()
-                ],
-                "subtopologies": [[name, *size] for name, size in spec.subtopologies.items()],
-                "standbys": spec.standbys,
-            }
-        )
+    cases = [
+        {
+            "members": [
+                [
+                    name,
+                    one.process,
+                    sorted(one.held.active),
+                    sorted(one.held.standby),
+                    [[*task, offset] for task, offset in one.offsets.items()],
+                ]
+                for name, one in spec.members.items()
+            ],
+            "subtopologies": [[name, *size] for name, size in spec.subtopologies.items()],
+            "standbys": spec.standbys,
+        }
         for spec in groups
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            program("broker", "StickyTasks", Path(folder)),
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer")]
-    assert len(answers) == len(lines), done.stderr[-2000:]
-    return answers
+    return recorded_cases.words("StickyTasks", cases)
 
 
 def recorded() -> list[str]:

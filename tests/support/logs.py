@@ -59,6 +59,13 @@ def cleaned(files: MemFiles, job: cleaning.Job) -> cleaning.Outcome:
     return outcome
 
 
+def remove_due(log: Log, now: int) -> None:
+    """Removes the files of segments whose time has come, and that nobody reads."""
+    for segment in log.removable(now):
+        segment.remove()
+        log.forget(segment)
+
+
 def compact(log: Log, files: MemFiles, now: int = 0, keys_max: int = cleaning.KEYS_MAX) -> bool:
     plan = cleaning.plan(log, log.end_offset, now)
     if plan is None or not plan.is_due:

@@ -12,7 +12,7 @@ from ottla.storage.log import Log
 from ottla.storage.segment import IndexDamaged
 from ottla.storage.timestamps import first_from
 
-from ..support.logs import append, open_log
+from ..support.logs import append, open_log, remove_due
 from ..support.memory_files import MemFiles
 from ..support.steps import result_of
 
@@ -127,7 +127,5 @@ def test_an_index_is_compared_with_the_log_whenever_it_is_read(files: MemFiles, 
 def test_what_was_removed_is_not_counted(log: Log) -> None:
     read_all(log)
     log.remove_segments(log.segments[:-1], 0)
-    for segment in log.removable(0):
-        segment.remove()
-        log.forget(segment)
+    remove_due(log, 0)
     assert log.pool.indexes.bytes == 0

@@ -16,6 +16,7 @@ from ..support.logs import (
     compact,
     contents,
     open_log,
+    remove_due,
 )
 from ..support.memory_files import MemFiles
 
@@ -248,8 +249,6 @@ def test_a_reader_of_a_segment_that_was_compacted_twice_gets_what_the_segment_ha
     for piece, before in pieces:
         assert bytes(piece) == before
         piece.release()
-        for segment in log.removable(1000):
-            segment.remove()
-            log.forget(segment)
+        remove_due(log, 1000)
     assert not log.removed
     assert not [name for name in files.names("/d/t-0") if name.endswith(".deleted")]

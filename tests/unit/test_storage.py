@@ -19,6 +19,7 @@ from ..support.logs import (
     compact,
     contents,
     open_log,
+    remove_due,
 )
 from ..support.memory_files import MemFiles
 from ..support.seeds import in_turn, spans
@@ -95,14 +96,10 @@ def test_a_read_that_began_before_a_deletion_ends_well(files: MemFiles) -> None:
     before = bytes(piece)
     log.advance_start(log.end_offset)
     log.remove_segments(log.segments[:-1], 0)
-    for segment in log.removable(1000):
-        segment.remove()
-        log.forget(segment)
+    remove_due(log, 1000)
     assert bytes(piece) == before, "the file is held"
     piece.release()
-    for segment in log.removable(1000):
-        segment.remove()
-        log.forget(segment)
+    remove_due(log, 1000)
     assert not log.removed
     assert not [n for n in files.names("/d/t-0") if n.endswith(".deleted")]
 

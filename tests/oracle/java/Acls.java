@@ -1,7 +1,4 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -39,11 +36,7 @@ public class Acls {
     }
 
     public static void main(String[] arguments) throws Exception {
-        ObjectMapper mapper = new ObjectMapper();
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            System.out.println("answers " + answers(mapper.readTree(line)));
-        }
+        Answers.print(Acls::answers);
     }
 
     static String answers(JsonNode world) throws Exception {

@@ -1,7 +1,4 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -24,11 +21,7 @@ import org.apache.kafka.server.common.MetadataVersion;
  */
 public class Elections {
     public static void main(String[] arguments) throws Exception {
-        ObjectMapper mapper = new ObjectMapper();
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            System.out.println("answer " + answer(mapper.readTree(line)));
-        }
+        Answers.print(Elections::answer);
     }
 
     static String answer(JsonNode one) {

@@ -1,7 +1,4 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.util.Optional;
 import java.util.function.Supplier;
@@ -34,11 +31,7 @@ public class Quotas {
     }
 
     public static void main(String[] arguments) throws Exception {
-        ObjectMapper mapper = new ObjectMapper();
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            System.out.println("answers" + answers(mapper.readTree(line)));
-        }
+        Answers.print(Quotas::answers);
         System.exit(0);
     }
 

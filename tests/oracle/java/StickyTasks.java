@@ -1,7 +1,4 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -35,11 +32,7 @@ public class StickyTasks {
     }
 
     public static void main(String[] arguments) throws Exception {
-        ObjectMapper mapper = new ObjectMapper();
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            System.out.println("answer " + answer(mapper.readTree(line)));
-        }
+        Answers.print(StickyTasks::answer);
     }
 
     static String answer(JsonNode group) {
