@@ -7,6 +7,7 @@ strings, numbers and bytes of a message by equal ones whose comparisons count.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -87,11 +88,14 @@ def work_of(call: Callable[[], Any]) -> int:
         frame.f_trace_opcodes = True
         return local
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
     _Tally.count = 0
+    gc.disable()  # the ends of what earlier tests have left would count
     sys.settrace(entered)
     try:
         call()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return _Tally.count
