@@ -29,7 +29,7 @@ MODULES = {
     "coordinator/share": "acquiring batches changes inflight partition shard state window",
     "coordinator/transaction": "format shard state",
     "coordinator/metadata": "new_partitions staged",
-    "coordinator/group/offsets": "long_commits repeated store",
+    "coordinator/group/offsets": "long_commits of_group repeated store",
     "broker": "alarm event_times internal_topics later metrics peer repeated replies steps timer_queue turn",
     "broker/net": "context watches",
     "broker/share": "share_fetch share_partition_leader",

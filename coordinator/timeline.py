@@ -132,7 +132,7 @@ class TimelineDict(Generic[K, V]):
                 for key in keys:
                     self._remember(key)
 
-    def update(self, values: dict[K, V]) -> None:
+    def update(self, values: Mapping[K, V]) -> None:
         """Like `__setitem__` for each pair."""
         self._remember_all(values)
         self._now.update(values)

@@ -176,7 +176,7 @@ def group(broker: Broker, group_id: str) -> Turns[GroupStateView]:
 
 def _stored(offsets: Offsets, group_id: str) -> Iterable[tuple[Key, Stored]]:
     found = offsets.by_group.get(group_id)
-    return () if found is None else found.items()
+    return () if found is None else found.at().items()
 
 
 def _offset(broker: Broker, key: Key, stored: Stored, pending: dict[Key, Stored]) -> OffsetView:

@@ -73,7 +73,7 @@ class CommitKeys:
     records.
     """
 
-    __slots__ = ("group", "head", "keys", "partitions", "size", "tail", "topic_id")
+    __slots__ = ("_places", "group", "head", "keys", "partitions", "size", "tail", "topic_id")
 
     def __init__(self, group: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> None:
         self.group = group
@@ -83,9 +83,16 @@ class CommitKeys:
         self.head = _packed_key(group, topic)
         self.tail = (_TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0") + b"\0"  # no headers
         self.size = len(self.head) + _PACKED.size + len(self.tail)  # of each record, from the length of its key on
+        self._places: dict[int, int] = {}  # made when one is looked for
 
     def __len__(self) -> int:
         return len(self.partitions)
+
+    def place_of(self, partition: int) -> int:
+        """Returns the place of a partition among these."""
+        if not self._places:
+            self._places = {one: place for place, one in enumerate(self.partitions)}
+        return self._places[partition]
 
 
 def commit_keys(group: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> CommitKeys:
@@ -143,6 +150,11 @@ class Commits(Packed):
         same = repeat(""), repeat(self.commit_ms), repeat(self.of.topic_id), repeat(NO_EXPIRY)
         stored = zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False)
         return dict(zip(self.of.keys, stored, strict=False))
+
+    def stored_at(self, offset: int, place: int) -> Stored:
+        """The commit at `place` of those that `stored` returns."""
+        at, epoch = self.offsets[place], self.leader_epochs[place]
+        return offset + place, at, epoch, "", self.commit_ms, self.of.topic_id, NO_EXPIRY
 
 
 _kept_keys = lru_cache(1024)(CommitKeys)

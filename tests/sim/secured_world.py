@@ -109,7 +109,7 @@ class Expected:
         found: dict[str, dict[str, int]] = {group: {} for group in GROUPS}
         for host in broker.groups.hosts.values():
             for group, offsets in host.shard.offsets.by_group.items():
-                found[group] = {topic: stored[1] for (topic, _), stored in offsets.items()}
+                found[group] = {topic: stored[1] for (topic, _), stored in offsets.at().items()}
         _same("offsets", found, self.offsets)
         _same("entries", set(image.acl_ids), self.rights.acls)
         _same("credentials", set(image.credentials), set(self.passwords))

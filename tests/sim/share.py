@@ -54,7 +54,7 @@ SETTINGS = {
 }
 
 
-_created: list[Any] = []  # files with the topic and the group, of which every history begins with a copy
+_created: list[Any] = []  # files with the topic and the group
 
 
 class Sim:
@@ -62,7 +62,7 @@ class Sim:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.world = World(copy.deepcopy(_files()), seed, **SETTINGS)
+        self.world = World(copy.deepcopy(files()), seed, **SETTINGS)
         self.world.pass_ms(100)
         topic = self.world.broker.topic(TOPIC)
         assert topic is not None
@@ -264,7 +264,8 @@ def check_engine(engine: SharePartition, queue: Queue, state: PartitionState | N
     )
 
 
-def _files() -> Any:
+def files() -> Any:
+    """What every history begins with a copy of. It is made once."""
     if not _created:
         world = World(None, 0, **SETTINGS)
         r = m.CreateTopicsRequest

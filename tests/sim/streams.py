@@ -277,7 +277,7 @@ class Sim:
         for (name, number), offset in self.acknowledged.items():
             if self.topics_went or self.descriptions.deletion is not None:
                 return  # the offsets go with their topic, and with the group
-            found = self.host.shard.offsets.of(APPLICATION).get((INPUTS[name], number), None, runtime.committed_offset)
+            found = self.host.shard.offsets.of(APPLICATION).get((INPUTS[name], number), runtime.committed_offset)
             assert found is not None, f"the commit {offset} of {name}_{number} is not committed"
             assert found[1] >= offset, f"the commit {offset} of {name}_{number} is not committed, {found[1]} is"
 

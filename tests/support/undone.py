@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.shards.host import _Writer
+from ottla.coordinator.group.offsets.of_group import OffsetsOfGroup
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.share.shard import ShareShard
@@ -34,8 +35,8 @@ NOT_STATE = WORLD | {"counts", "aborted_overdue", "assigning", "assignor_failure
 
 def described(value: Any) -> Any:
     """A value as what can be compared: a copy of all that it holds."""
-    if isinstance(value, TimelineDict):
-        return described(dict(value.items()))
+    if isinstance(value, TimelineDict | OffsetsOfGroup):
+        return described(dict(value.at()))
     if isinstance(value, dict):
         return {key: described(one) for key, one in value.items()}
     if isinstance(value, Enum) or value is None or isinstance(value, int | str | bytes | frozenset):

@@ -43,6 +43,7 @@ def test_transactions_are_as_before_after_every_append_that_fails(seed: int) -> 
 @pytest.mark.parametrize("seed", seeds(5, quick=1))
 def test_share_state_is_as_before_after_every_append_that_fails(seed: int) -> None:
     chance = random.Random(seed)
+    sim_share.files()  # are made before appends fail
     with watched() as watch:
         watch.plan = lambda number: chance.random() < 0.4
         sim_share.run(seed)

@@ -71,7 +71,7 @@ def _of_deleted_topics(shard: ShardState, names: dict[bytes, str], groups: list[
     for group_id in groups:
         found = shard.offsets.by_group.get(group_id)
         if found is not None:
-            records += [tombstone(group_id, key) for key, committed in found.items() if is_of_them(key, committed)]
+            records += [tombstone(group_id, key) for key, committed in found.at().items() if is_of_them(key, committed)]
         if shard.offsets.has_pending(group_id):
             records += [
                 tombstone(group_id, key)

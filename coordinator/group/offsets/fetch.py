@@ -40,7 +40,7 @@ def fetch(shard: ShardState, request: Request, as_of: int | None) -> Response | 
     if sum(len(topic.partition_indexes) for topic in request.topics) >= STEP_PARTITIONS:
         kept = dict(offsets.at(as_of)) if offsets is not None else {}
         return _asked(response, request.topics, kept.get, frozenset(unstable))
-    committed = _nothing if offsets is None else lambda key: offsets.get(key, None, as_of)
+    committed = _nothing if offsets is None else lambda key: offsets.get(key, as_of)
     return _at_once(_asked(response, request.topics, committed, unstable))
 
 

@@ -14,6 +14,7 @@ from ....protocol import messages
 from ...format import CoordinatorRecord
 from ...timeline import Timeline, TimelineDict
 from ..format import Commit, Commits, Key, Stored, commit_of
+from .of_group import OffsetsOfGroup
 
 K = TypeVar("K")
 PendingOf = TimelineDict[str, TimelineDict[Key, Stored]]  # of a producer, by group
@@ -28,16 +29,16 @@ class Offsets:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.by_group: dict[str, TimelineDict[Key, Stored]] = {}
+        self.by_group: dict[str, OffsetsOfGroup] = {}
         self.pending: TimelineDict[int, PendingOf] = TimelineDict(timeline)  # by producer id
         # by group: the pending offsets of transactions
         self.pending_producers: TimelineDict[str, ProducersOf] = TimelineDict(timeline)
         self.count = 0
 
-    def of(self, group_id: str) -> TimelineDict[Key, Stored]:
+    def of(self, group_id: str) -> OffsetsOfGroup:
         found = self.by_group.get(group_id)
         if found is None:
-            found = self.by_group[group_id] = TimelineDict(self.timeline)
+            found = self.by_group[group_id] = OffsetsOfGroup(self.timeline)
         return found
 
     def has_pending(self, group_id: str) -> bool:
@@ -83,10 +84,8 @@ class Offsets:
             found = self.by_group.get(group_id)
             if found is None:
                 found = self.of(group_id)
-            before = found.get(at)
-            if before is None or before[0] < offset:  # a log's plain commits are replayed last, see `live_entries`
-                found[at] = commit.stored(offset)
-            return
+            # a log's plain commits are replayed last, see `live_entries`
+            return found.put(at, commit.stored(offset))
         self._put_pending(producer_id, group_id, at, commit.stored(offset))
 
     def _put_pending(self, producer_id: int, group_id: str, at: Key, stored: Stored) -> None:
@@ -118,10 +117,10 @@ class Offsets:
 
     def put_all(self, offset: int, producer_id: int, commits: Commits) -> None:
         """Like `put`, for new commits instead of loaded ones, which cannot be older than the existing ones."""
-        stored = commits.stored(offset)
-        if producer_id < 0:
-            return self.of(commits.group).update(stored)
         group_id = commits.group
+        if producer_id < 0:
+            return self.of(group_id).put_all(offset, commits)
+        stored = commits.stored(offset)
         pending = self._within(self._within(self.pending, producer_id), group_id)
         known, producers = pending.at(), self._within(self.pending_producers, group_id)
         before, alone = producers.at(), (producer_id,)
@@ -136,9 +135,7 @@ class Offsets:
             while ended := dict(islice(items, STEP_ENDED)):
                 self._forget_producer(producer_id, group_id, ended)
                 if committed:
-                    offsets = self.of(group_id)
-                    before = offsets.at()
-                    offsets.update({at: one for at, one in ended.items() if at not in before or one[0] > before[at][0]})
+                    self.of(group_id).put_each(ended)
                 left -= GROUP_WEIGHT + len(ended)
                 if left <= 0:
                     left = STEP_ENDED
