@@ -72,6 +72,8 @@ def test_they_are_those_that_one_by_one_would_be_there(seed: int) -> None:
         assert offsets.at() == now
         assert list(offsets) == list(offsets.at())
         assert len(offsets) == len(now)
+        whole = {one for one in offsets._each.values() if isinstance(one, CommitKeys)}
+        assert set(offsets._together) == whole, "nothing is kept of what was taken apart"
         keys = {*now, ("t", 0), ("u", 99)}
         assert {key: offsets.get(key) for key in sorted(keys) if key in offsets} == now
         at = chance.choice(sorted(before))

@@ -38,8 +38,6 @@ class OffsetsOfGroup:
             self._together[known] = (offset, commits)
             return
         together = dict.fromkeys(of.keys, of)
-        if len(together) < len(of.keys):  # the request names a partition twice
-            return self._put_apart(commits.stored(offset))
         self._take_apart(together)
         self._each.update(together)
         self._together[of] = (offset, commits)
