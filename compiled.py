@@ -22,7 +22,7 @@ WITHOUT_LINES = "-Wno-misleading-indentation"
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
     "protocol": "frames layouts plain_messages records spans",
-    "storage": "batch_info epochs log producers rolling segment validation",
+    "storage": "batch_info epochs index log producers rolling segment validation",
     "coordinator": "aftermath batch format journal packing parked runtime shard_runtime timeline timers",
     "coordinator/group": "format",
     "coordinator/group/consumer": "leaving",
