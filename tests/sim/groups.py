@@ -23,7 +23,7 @@ from ottla.coordinator.group.classic.group import ClassicGroup, State
 from ottla.coordinator.group.consumer import membership, subscription
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.reconciliation import Reconciliation
-from ottla.coordinator.group.offsets.store import Offsets
+from ottla.coordinator.group.offsets.of_group import OffsetsOfGroup
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.timeline import Timeline
@@ -138,9 +138,10 @@ class Sim:
         """
         r = m.OffsetCommitRequest
         offset, self.next_offset = self.next_offset, self.next_offset + 1
-        part = r.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        count = 1 + 2 * (offset % 2)  # for the first one alone, or for all, which are kept together
+        parts = [r.OffsetCommitRequestPartition(partition_index=n, committed_offset=offset) for n in range(count)]
         request = r(group_id=group, member_id=member_id, generation_id_or_member_epoch=epoch)
-        request.topics = [r.OffsetCommitRequestTopic(name="a", partitions=[part])]
+        request.topics = [r.OffsetCommitRequestTopic(name="a", partitions=parts)]
         self.commits.append((self.world.send("OffsetCommit", 9, request), group, offset))
 
     # what must hold
@@ -357,9 +358,9 @@ BUGS: tuple[Bug, ...] = (
     (Runtime, "_revert_batch", "self.timeline.revert(self.last_written_offset)", "self.timeline.offsets"),
     (Runtime, "_appended", "self._parked.park(parked, end)", "[self._parked.finish(one, None) for one in parked]"),
     (
-        Offsets,
+        OffsetsOfGroup,
         "put_all",
-        "return self.of(commits.group).update(stored)",
-        "return self.of(commits.group)._now.update(stored)",
+        "self._together[known] = (offset, commits)",
+        "self._together._now[known] = (offset, commits)",
     ),
 )
