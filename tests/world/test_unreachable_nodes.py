@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ottla.broker.config.nodes import NodeRefused
+from ottla.broker.replica.partition import Partition
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -263,10 +264,8 @@ def test_a_first_batch_gets_an_error_if_no_one_answers_for_long(w: World) -> Non
 # share groups
 
 
-def test_share_states_wait_for_a_coordinator_that_does_not_answer() -> None:
-    w = cluster(share_coordinator_state_topic_num_partitions="3")
-    create(w, "s", [1, 2, 3])
-    assert configure(w, 32, "q", EARLIEST) == 0
+def has_one_record(w: World) -> tuple[Consumer, Partition]:
+    """Returns a consumer of the queue `q` that has acquired a record, and the partition with the state of its queue."""
     w.dispatcher = w.dispatchers[coordinator(w, 0, "q")]
     assert beat(w, "m", 0, "s").error_code == 0
     w.pass_ms(1000)
@@ -277,12 +276,18 @@ def test_share_states_wait_for_a_coordinator_that_does_not_answer() -> None:
     assert one.got() == [(0, 0, 1)]
     states = w.broker.share_states
     (key,) = w.broker.share_partitions.partitions
-    node = states.partitions.by_name[states.topic_name, states.partition_for(key)].leader
+    return one, states.partitions.by_name[states.topic_name, states.partition_for(key)]
+
+
+def test_share_states_wait_for_a_coordinator_that_does_not_answer() -> None:
+    w = cluster(share_coordinator_state_topic_num_partitions="3")
+    create(w, "s", [1, 2, 3])
+    assert configure(w, 32, "q", EARLIEST) == 0
+    one, stored = has_one_record(w)
+    if stored.leader == 1:  # the node that asks would be the one that does not answer
+        LabWorld(w).ask(f"POST /v1/partitions/{stored.topic}/{stored.index}/move")
+    node = stored.leader
     assert node is not None
-    if node == 1:  # the node that asks would be the one that does not answer
-        LabWorld(w).ask(f"POST /v1/partitions/{states.topic_name}/{states.partition_for(key)}/move")
-        node = states.partitions.by_name[states.topic_name, states.partition_for(key)].leader
-        assert node is not None
     happens(w, "pause", node)
     late = one.send_acknowledge((0, 0, ACCEPT))
     w.pass_ms(2_500)
@@ -298,18 +303,8 @@ def test_dead_letters_wait_for_the_leader_of_their_queue(away: str, back: str) -
     w = cluster(**{f"share_coordinator_state_topic_{name}": value for name, value in own.items()})
     create(w, "s", [1])
     assert configure(w, 32, "q", EARLIEST | {"errors.deadletterqueue.topic.name": QUEUE}) == 0
-    w.dispatcher = w.dispatchers[coordinator(w, 0, "q")]
-    assert beat(w, "m", 0, "s").error_code == 0
-    w.pass_ms(1000)
-    w.dispatcher = w.dispatchers[1]
-    one = Consumer(w, topic="s")
-    one.fetch()
-    assert produce(w, 1, topic="s").error_code == 0
-    assert one.got() == [(0, 0, 1)]
-    states = w.broker.share_states
-    (key,) = w.broker.share_partitions.partitions
-    asked = states.partitions.by_name[states.topic_name, states.partition_for(key)].leader
-    node = 3 if asked == 2 else 2
+    one, stored = has_one_record(w)
+    node = 3 if stored.leader == 2 else 2
     create(w, QUEUE, [node], errors_deadletterqueue_group_enable="true")
     happens(w, away, node)
     one.send_acknowledge((0, 0, REJECT))
