@@ -242,9 +242,16 @@ class Controller:
 
     # placement
 
+    def usable(self) -> list[Broker]:
+        """Returns the brokers that may get replicas of new partitions; fenced ones may, those that shut down may not,
+        as in Kafka.
+        """
+        known = self.state.brokers.values()
+        return [one for one in known if takes_replicas(one) and (one.fenced or not one.in_controlled_shutdown)]
+
     def place(self, count: int, replication_factor: int) -> Generator[None, None, list[list[int]]]:
         """Returns the replicas of new partitions. Yields between two of them."""
-        placer = Placer(filter(takes_replicas, self.state.brokers.values()), self.chance)
+        placer = Placer(self.usable(), self.chance)
         placed = [placer.place(replication_factor)]
         while len(placed) < count:
             yield
@@ -252,10 +259,10 @@ class Controller:
         return placed
 
     def new_partitions(
-        self, topic_id: bytes, placed: list[list[int]], first: int = 0, *, is_manual: bool
+        self, topic_id: bytes, placed: list[list[int]], first: int = 0
     ) -> Generator[None, None, list[NewPartitions]]:
-        """Returns the partitions of a topic from number `first` on, which have these replicas. Yields between two.
-        `is_manual`: a request has chosen these. Raises ApiError for one whose brokers are all fenced.
+        """Returns the partitions of a topic from number `first` on, which have these replicas; one of each is active.
+        Yields between two.
         """
         brokers, new = self.state.brokers, []
         choices: dict[tuple[int, ...], tuple[tuple[bytes, ...], tuple[int, ...]]] = {}
@@ -266,8 +273,6 @@ class Controller:
                 isr = tuple(one for one in replicas if self.is_active(one))
                 choices[replicas] = tuple(of_new_replica(brokers[r]) for r in replicas), isr
             directories, isr = choices[replicas]
-            if not isr:
-                raise _without_brokers(index, len(replicas), is_manual)
             new.append(Partition(topic_id, index, replicas, isr, isr[0], 0, 0, directories))
         return [
             NewPartitions(some)
@@ -291,21 +296,6 @@ class Controller:
             return Result([], None)
         r = messages.ProducerIdsRecord
         return Result([r(broker_id=node, broker_epoch=broker_epoch, next_producer_id=next_id)], None)
-
-
-def _without_brokers(index: int, factor: int, is_manual: bool) -> ApiError:
-    """Returns the error of a partition whose brokers are all fenced or in controlled shutdown."""
-    if is_manual:
-        return ApiError(
-            Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-            "controlled shutdown.",
-        )
-    return ApiError(
-        Errors.INVALID_REPLICATION_FACTOR,
-        f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in controlled "
-        "shutdown.",
-    )
 
 
 def fencing(broker: Broker, fenced: int) -> messages.BrokerRegistrationChangeRecord:

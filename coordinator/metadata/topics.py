@@ -115,7 +115,7 @@ def _create(
         messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value)
         for key, value in configs.items()
     ]
-    records += yield from controller.new_partitions(topic_id, placed, is_manual=bool(topic.assignments))
+    records += yield from controller.new_partitions(topic_id, placed)
     return records, topic_id, placed
 
 
@@ -139,25 +139,25 @@ def _automatic(controller: Controller, topic: New) -> Generator[None, None, list
         raise ApiError(Errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     count = controller.defaults.num_partitions if count == -1 else count
     factor = controller.defaults.replication_factor if factor == -1 else factor
-    _check_factor(controller, factor)
+    reason = unplaceable(controller, factor)
+    if reason is not None:
+        raise ApiError(
+            Errors.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {reason}"
+        )
     return (yield from controller.place(count, factor))
 
 
-def _check_factor(controller: Controller, factor: int) -> None:
-    usable = [one for one in controller.state.brokers.values() if takes_replicas(one)]
+def unplaceable(controller: Controller, factor: int) -> str | None:
+    """Returns Kafka's message if no partition can get so many replicas."""
+    usable = controller.usable()
     if all(one.fenced for one in usable):
-        raise ApiError(
-            Errors.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced, or have all their "
-            "log directories cordoned.",
-        )
+        return "All brokers are currently fenced, or have all their log directories cordoned."
     if factor > len(usable):
-        raise ApiError(
-            Errors.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            f"cannot be reached because only {len(usable)} broker(s) are registered or some brokers "
-            "have all their log directories cordoned.",
+        return (
+            f"The target replication factor of {factor} cannot be reached because only {len(usable)} broker(s) are "
+            "registered or some brokers have all their log directories cordoned."
         )
+    return None
 
 
 def _manual(controller: Controller, topic: New) -> Generator[None, None, list[list[int]]]:
@@ -181,6 +181,7 @@ def _manual(controller: Controller, topic: New) -> Generator[None, None, list[li
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
         check_assignment(controller, assignment.broker_ids, factor)
+        _check_active(controller, assignment.partition_index, assignment.broker_ids)
         factor = len(assignment.broker_ids)
         by_index[assignment.partition_index] = list(assignment.broker_ids)
     if sorted(by_index) != list(range(len(by_index))):
@@ -220,6 +221,16 @@ def check_assignment(controller: Controller, replicas: list[int], factor: int | 
             Errors.INVALID_REPLICA_ASSIGNMENT,
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), "
             f"but this is not consistent with previous partitions, which have {factor} replica(s).",
+        )
+
+
+def _check_active(controller: Controller, index: int, replicas: list[int]) -> None:
+    """Raises ApiError(INVALID_REPLICA_ASSIGNMENT) if none of the replicas of a new partition may lead."""
+    if not any(map(controller.is_active, replicas)):
+        raise ApiError(
+            Errors.INVALID_REPLICA_ASSIGNMENT,
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown.",
         )
 
 
@@ -309,10 +320,13 @@ def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> Gen
     factor = len(state.partitions[known.id, 0].replicas)
     if topic.assignments is not None:
         placed = [list(a.broker_ids) for a in topic.assignments]
-        for replicas in placed:
+        for index, replicas in enumerate(placed, present):
             yield
             check_assignment(controller, replicas, factor)
+            _check_active(controller, index, replicas)
     else:
-        _check_factor(controller, factor)
+        reason = unplaceable(controller, factor)
+        if reason is not None:
+            raise ApiError(Errors.INVALID_REPLICATION_FACTOR, reason)
         placed = yield from controller.place(more, factor)
-    return (yield from controller.new_partitions(known.id, placed, present, is_manual=topic.assignments is not None))
+    return (yield from controller.new_partitions(known.id, placed, present))

@@ -175,7 +175,7 @@ def test_a_commit_that_cannot_be_read_is_tried_again(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("first", [0, 5, 1000])
 def test_new_partitions_are_written_as_one_by_one(directories: str, first: int) -> None:
     controller = World(log_dirs=directories).broker.metadata.controller
-    (new,) = result_of(controller.new_partitions(bytes(range(16)), [[1]] * 70, first, is_manual=True))
+    (new,) = result_of(controller.new_partitions(bytes(range(16)), [[1]] * 70, first))
     one_by_one = [MetadataFormat().encode(partition_record(one)) for one in new.partitions]
     for before in ([], one_by_one[:1]):
         packed, plain = (encode_batch([*before, *records], 17, Template()) for records in ([new], one_by_one))

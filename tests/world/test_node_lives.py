@@ -303,19 +303,6 @@ def test_an_assignment_to_fenced_nodes_only_is_refused(w: World) -> None:
     )
 
 
-def test_a_placement_on_nodes_that_shut_down_is_refused_as_a_replication_factor(w: World) -> None:
-    """A node that is drained is not fenced, and gets replicas, none of which may lead."""
-    for node, what in ((1, "stop"), (2, "stop"), (3, "drain")):
-        happens(w, what, node)
-    r = m.CreateTopicsRequest
-    topic = r.CreatableTopic(name="new", num_partitions=2, replication_factor=1)
-    refused = w.at(3, "CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0]
-    assert (Errors(refused.error_code).name, refused.error_message) == (
-        "INVALID_REPLICATION_FACTOR",
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced or in controlled shutdown.",
-    )
-
-
 def test_a_single_node_can_be_fenced_too() -> None:
     w = World()
     r = m.CreateTopicsRequest
