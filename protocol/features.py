@@ -35,6 +35,13 @@ def supported() -> dict[str, tuple[int, int]]:
 
 
 @cache
+def changing_metadata() -> tuple[int, ...]:
+    """Returns the levels of `metadata.version` that changed what records say; between others it can go down."""
+    loaded: dict[str, dict[str, list[int]]] = json.loads(schema_files.read("features.json"))
+    return tuple(loaded[METADATA_VERSION]["changing"])
+
+
+@cache
 def defaults() -> dict[str, int]:
     """Returns the levels that a new cluster has as records; `kraft.version` is not among them."""
     found = {METADATA_VERSION: _facts()[METADATA_VERSION]["latest"]}

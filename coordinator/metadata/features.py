@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import ELR_SINCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, supported
+from ...protocol.features import ELR_SINCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, changing_metadata, supported
 from ...protocol.structs import Struct
 from ..hashing import java_order
 from ..shard import Result
@@ -74,7 +74,7 @@ def _refused(node_id: int, update: Update, present: int) -> str | None:
         )
     if name == KRAFT_VERSION:
         return f"{invalid}Can't downgrade the version of this feature."
-    if name == METADATA_VERSION:
+    if name == METADATA_VERSION and any(level < one <= present for one in changing_metadata()):
         why = "Refusing to perform the requested downgrade because it might delete metadata information."
         if update.kind == UNSAFE_DOWNGRADE:
             why = "Unsafe metadata downgrade is not supported in this version."

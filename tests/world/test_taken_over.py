@@ -133,17 +133,32 @@ def test_a_raised_metadata_version_has_the_directories_and_the_controller(tmp_pa
     world = of_before_3_7(tmp_path)
     create(world, "before")
     epoch = world.broker.image.brokers[1].epoch
-    r = m.UpdateFeaturesRequest
-    latest = r.FeatureUpdateKey(
-        feature=METADATA_VERSION, max_version_level=defaults()[METADATA_VERSION], upgrade_type=1
-    )
-    assert not world.ask("UpdateFeatures", 1, r(feature_updates=[latest], timeout_ms=1000)).error_code
+    assert updated(world, defaults()[METADATA_VERSION], kind=1) == "NONE"
     image, own = world.broker.image, world.broker.log_directories.all[0].id
     world.pass_ms(100)
     create(world, "after")
     assert directories(world, "before") == [(own,), ()]
     assert directories(world, "after") == [(own,), (own,)]
     assert (image.brokers[1].epoch, image.brokers[1].fenced, list(image.controllers)) == (epoch, False, [1])
+
+
+def updated(world: World, level: int, kind: int) -> str:
+    r = m.UpdateFeaturesRequest
+    wanted = r.FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=level, upgrade_type=kind)
+    return Errors(world.ask("UpdateFeatures", 1, r(feature_updates=[wanted], timeout_ms=1000)).error_code).name
+
+
+@pytest.mark.parametrize("kind", [2, 3])
+def test_a_metadata_version_goes_down_where_the_records_are_the_same(kind: int, tmp_path: Path) -> None:
+    """Since 3.7-IV2 nothing but 4.0-IV1 changed what records say."""
+    world = taken_over(KraftDirectories("3.7.2", tmp_path).nodes("clean"), tmp_path / "data")[0]
+    assert world.broker.image.features[METADATA_VERSION] == 19
+    assert updated(world, 17, kind) == "NONE"
+    assert updated(world, 16, kind) == "INVALID_UPDATE_VERSION"
+    assert updated(world, 22, kind=1) == "NONE"
+    assert updated(world, 18, kind) == "NONE"
+    assert world.broker.image.features[METADATA_VERSION] == 18
+    create(world, "after")
 
 
 def test_what_kafka_2_8_wrote_is_refused(tmp_path: Path) -> None:

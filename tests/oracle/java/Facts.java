@@ -64,6 +64,10 @@ public class Facts {
         metadata.put("minimum", MetadataVersion.MINIMUM_VERSION.featureLevel());
         metadata.put("latest", MetadataVersion.LATEST_PRODUCTION.featureLevel());
         metadata.put("name", MetadataVersion.LATEST_PRODUCTION.version());
+        ArrayNode changing = metadata.putArray("changing"); // the levels that are not only names
+        for (MetadataVersion version : MetadataVersion.values()) {
+            if (version.didMetadataChange()) changing.add(version.featureLevel());
+        }
         out.set("topic_configs", config(org.apache.kafka.storage.internals.log.LogConfig.configDefCopy()));
         ObjectNode synonyms = out.putObject("topic_config_synonyms");
         for (Map.Entry<String, java.util.List<org.apache.kafka.server.config.ConfigSynonym>> e :
