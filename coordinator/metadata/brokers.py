@@ -151,7 +151,7 @@ def alter_isr(controller: Controller, wanted: Mapping[Key, tuple[Partition, tupl
             continue
         if not all(map(controller.is_active, isr)):
             continue
-        change = controller.change(partition, number_order(isr))
+        change = controller.change(partition, number_order(isr), is_recovered=True)
         if change is not None:
             changes.append(change)
     return Result(changes)
@@ -235,7 +235,7 @@ def shrink(controller: Controller, name: str, index: int, left: Collection[int])
     """Takes replicas out of those in sync, as a leader does. Raises ApiError(UNKNOWN_TOPIC_OR_PARTITION)."""
     partition = _partition(controller, name, index)
     yield
-    change = controller.change(partition, [one for one in partition.isr if one not in left])
+    change = controller.change(partition, [one for one in partition.isr if one not in left], is_recovered=True)
     return Result([] if change is None else [change])
 
 

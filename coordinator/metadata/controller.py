@@ -178,10 +178,11 @@ class Controller:
         lost: Collection[int] = (),
         kind: Kind = Kind.ONLINE,
         target: Assignment | None = None,
+        is_recovered: bool = False,
     ) -> messages.PartitionChangeRecord | None:
         """Returns the change of a partition whose in-sync replicas become `isr`, with the election that this needs;
-        None if nothing changes. `without`: a broker that goes; `with_node`: one that comes; `lost` and `target`: as in
-        `elections`.
+        None if nothing changes. `without`: a broker that goes; `with_node`: one that comes; `lost`, `target` and
+        `is_recovered`: as in `elections`.
         """
 
         def may_lead(node: int) -> bool:
@@ -189,7 +190,7 @@ class Controller:
                 return False
             return (node == with_node or self.is_active(node)) and self._has_directory(partition, node)
 
-        return self._change(partition, isr, may_lead, lost, kind, target)
+        return self._change(partition, isr, may_lead, lost, kind, target, is_recovered)
 
     def may_lead(self, partition: Partition, node: int) -> bool:
         """Whether a replica is alive, and its log directory is online."""
@@ -216,6 +217,7 @@ class Controller:
         lost: Collection[int] = (),
         kind: Kind = Kind.ONLINE,
         target: Assignment | None = None,
+        is_recovered: bool = False,
     ) -> messages.PartitionChangeRecord | None:
         value = self.defaults.broker_value
         unclean = bool(value("unclean.leader.election.enable"))
@@ -223,7 +225,8 @@ class Controller:
             may_lead, int(value("min.insync.replicas") or 1), True, Kind.UNCLEAN if unclean else Kind.ONLINE
         )
         found = terms_of(self.state, partition, may_lead, default)
-        return changed(partition, isr, found if kind is Kind.ONLINE else found._replace(kind=kind), lost, target)
+        terms = found if kind is Kind.ONLINE else found._replace(kind=kind)
+        return changed(partition, isr, terms, lost, target, is_recovered=is_recovered)
 
     def directory_of(self, partition: Partition, node: int) -> bytes:
         """Returns the log directory that a replica has, or would get: the log of a partition is in one directory, which

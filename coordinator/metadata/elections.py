@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from ...protocol import messages
 from ...protocol.features import SHRINKS_WITHIN_EPOCH_SINCE
 from ..hashing import number_order
-from .state import NO_LEADER, NO_LEADER_CHANGE, MetadataState, Partition
+from .state import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERED, RECOVERING, MetadataState, Partition
 
 T = TypeVar("T")
 ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
@@ -88,10 +88,12 @@ def changed(
     terms: Terms,
     lost: Collection[int] = (),
     target: Assignment | None = None,
+    *,
+    is_recovered: bool = False,
 ) -> messages.PartitionChangeRecord | None:
     """Returns the change of a partition whose in-sync replicas become `isr`, with the election that this makes
     necessary; None if nothing changes. `lost`: replicas that may have lost committed records; `target`: the replicas
-    that it gets, if they change. A reassignment that can end does.
+    that it gets, if they change; `is_recovered`: whether the leader asks. A reassignment that can end does.
     """
     present = Assignment.of(partition)
     begun = target or present
@@ -102,6 +104,9 @@ def changed(
     if terms.has_elr:
         elr = _eligible(partition, isr, terms, lost)
     leader, is_clean = _elected(partition, assigned.replicas, isr, elr, terms)
+    recovery = RECOVERED if is_recovered and partition.is_recovering else NO_RECOVERY_CHANGE
+    if leader not in (partition.leader, NO_LEADER) and not (is_clean or partition.is_recovering):
+        recovery = RECOVERING
     if leader not in (partition.leader, NO_LEADER) and (leader in elr or leader not in isr):
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
     if not terms.has_elr:
@@ -126,10 +131,12 @@ def changed(
         directories=_if_new(assigned.directories, present.directories),
         adding_replicas=_if_new(assigned.adding, present.adding),
         removing_replicas=_if_new(assigned.removing, present.removing),
+        leader_recovery_state=recovery,
     )
     said = (record.isr, record.eligible_leader_replicas, record.last_known_elr, record.replicas, record.directories)
     more = (record.adding_replicas, record.removing_replicas)
-    return None if not has_epoch and all(one is None for one in (*said, *more)) else record
+    has_said = recovery != NO_RECOVERY_CHANGE or any(one is not None for one in (*said, *more))
+    return record if has_epoch or has_said else None
 
 
 def _if_new(value: tuple[T, ...], before: tuple[T, ...]) -> list[T] | None:

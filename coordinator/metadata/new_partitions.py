@@ -83,7 +83,7 @@ def decoded(records: Iterable[Record]) -> Iterator[tuple[int, Struct | NewPartit
         else:
             found = decode(record)
             other = None if found is None else found[1]
-            if not isinstance(other, messages.PartitionRecord) or other.adding_replicas or other.removing_replicas:
+            if not isinstance(other, messages.PartitionRecord) or not _is_plain(other):
                 if new:
                     yield first, NewPartitions(new)
                     new = []
@@ -102,6 +102,11 @@ def decoded(records: Iterable[Record]) -> Iterator[tuple[int, Struct | NewPartit
         new.append(made)
     if new:
         yield first, NewPartitions(new)
+
+
+def _is_plain(record: messages.PartitionRecord) -> bool:
+    """Whether neither a reassignment nor a recovery of the partition goes on."""
+    return not (record.adding_replicas or record.removing_replicas or record.leader_recovery_state)
 
 
 def _numbered(like: Partition, index: int) -> Partition:

@@ -22,6 +22,7 @@ V = TypeVar("V")
 Table = dict[K, V] | TimelineDict[K, V]
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
+NO_RECOVERY_CHANGE, RECOVERED, RECOVERING = -1, 0, 1  # of the leader, after an unclean election (KIP-704)
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32  # config resource types
 
 
@@ -46,6 +47,7 @@ class Partition:
     last_known_elr: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()  # while the partition is reassigned: those of its replicas that are new
     removing: tuple[int, ...] = ()  # and those that leave it at the end
+    is_recovering: bool = False  # an unclean election chose its leader, which has asked for no replicas in sync since
 
     @property
     def is_reassigned(self) -> bool:
@@ -207,6 +209,8 @@ class MetadataState:
             "removing": r.removing_replicas,
         }
         changes |= {name: tuple(value) for name, value in said.items() if value is not None}
+        if r.leader_recovery_state != NO_RECOVERY_CHANGE:
+            changes["is_recovering"] = r.leader_recovery_state == RECOVERING
         if r.leader != NO_LEADER_CHANGE:
             changes |= {"leader": r.leader, "leader_epoch": before.leader_epoch + 1}
         made = self.partitions[r.topic_id, r.partition_id] = replace(before, **changes)
@@ -369,6 +373,7 @@ def partition_of(r: messages.PartitionRecord) -> Partition:
         tuple(r.last_known_elr or ()),
         tuple(r.adding_replicas),
         tuple(r.removing_replicas),
+        r.leader_recovery_state == RECOVERING,
     )
 
 
@@ -386,6 +391,7 @@ def partition_record(p: Partition) -> messages.PartitionRecord:
         last_known_elr=list(p.last_known_elr) or None,
         adding_replicas=list(p.adding),
         removing_replicas=list(p.removing),
+        leader_recovery_state=RECOVERING if p.is_recovering else RECOVERED,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ottla.coordinator.metadata.elections import Assignment, Kind, Terms, changed
-from ottla.coordinator.metadata.state import NO_LEADER_CHANGE, Partition
+from ottla.coordinator.metadata.state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, Partition
 from ottla.protocol.features import SHRINKS_WITHIN_EPOCH_SINCE
 
 from .recorded_cases import words
@@ -33,7 +33,10 @@ def case(seed: int) -> dict[str, Any]:
     removing = sorted(_some(chance, rest)) if adding else []
     new = chance.sample(nodes, chance.randint(1, 4))
     added, removed = sorted(set(new) - set(replicas)), sorted(set(replicas) - set(new))
+    recovery = int(chance.random() < 0.3)
     return {
+        "recovery": recovery,
+        "target_recovery": chance.choice((0, recovery)),
         "replicas": replicas,
         "isr": isr,
         "adding": adding,
@@ -61,7 +64,16 @@ def change(one: dict[str, Any]) -> str:
     replicas = tuple(one["replicas"])
     rest = [tuple(one[name]) for name in ("elr", "last", "adding", "removing")]
     before = Partition(
-        bytes(16), 0, replicas, tuple(one["isr"]), one["leader"], 0, 0, (UNASSIGNED,) * len(replicas), *rest
+        bytes(16),
+        0,
+        replicas,
+        tuple(one["isr"]),
+        one["leader"],
+        0,
+        0,
+        (UNASSIGNED,) * len(replicas),
+        *rest,
+        one["recovery"] == 1,
     )
     counts_shrinking = one["version"] < SHRINKS_WITHIN_EPOCH_SINCE
     terms = Terms(one["alive"].__contains__, one["min_isr"], one["elr_on"], Kind[one["election"]], counts_shrinking)
@@ -69,13 +81,15 @@ def change(one: dict[str, Any]) -> str:
     if one["target"] is not None:
         wanted, adding, removing = map(tuple, one["target"])
         target = Assignment(wanted, (UNASSIGNED,) * len(wanted), adding, removing)
-    found = changed(before, one["target_isr"], terms, one["lost"], target)
+    is_recovered = one["target_recovery"] == 0
+    found = changed(before, one["target_isr"], terms, one["lost"], target, is_recovered=is_recovered)
     if found is None:
         return "none"
     leader = "-" if found.leader == NO_LEADER_CHANGE else str(found.leader)
     eligible = map(_text, (found.eligible_leader_replicas, found.last_known_elr))
     assigned = map(_text, (found.replicas, found.adding_replicas, found.removing_replicas))
-    return "|".join((_text(found.isr), leader, *eligible, *assigned))
+    recovery = "-" if found.leader_recovery_state == NO_RECOVERY_CHANGE else str(found.leader_recovery_state)
+    return "|".join((_text(found.isr), leader, *eligible, *assigned, recovery))
 
 
 def _text(nodes: Sequence[int] | None) -> str:

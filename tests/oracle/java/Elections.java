@@ -14,10 +14,10 @@ import org.apache.kafka.server.common.MetadataVersion;
 
 /**
  * How Kafka's controller changes a partition, for comparison. A line is {"replicas", "isr", "adding", "removing", "elr", "last",
- * "leader", "alive", "min_isr", "elr_on", "target_isr", "election", "lost", "target", "version"}: `target` is null, or the
- * replicas, those that
- * are added and those that are removed. The answer is the change: isr|leader|elr|last known elr|replicas|adding|removing, with - for
- * what does not change, or "none".
+ * "leader", "alive", "min_isr", "elr_on", "target_isr", "election", "lost", "target", "version", "recovery", "target_recovery"}:
+ * `target` is null, or the replicas, those that are added and those that are removed; `recovery` is the recovery state of the leader.
+ * The answer is the change: isr|leader|elr|last known elr|replicas|adding|removing|recovery state, with - for what does not change,
+ * or "none".
  */
 public class Elections {
     public static void main(String[] arguments) throws Exception {
@@ -33,8 +33,8 @@ public class Elections {
         PartitionRegistration partition = new PartitionRegistration.Builder()
             .setReplicas(replicas).setDirectories(directories).setIsr(ints(one.get("isr"))).setAddingReplicas(ints(one.get("adding")))
             .setRemovingReplicas(ints(one.get("removing"))).setElr(ints(one.get("elr"))).setLastKnownElr(ints(one.get("last")))
-            .setLeader(one.get("leader").asInt()).setLeaderRecoveryState(LeaderRecoveryState.RECOVERED).setLeaderEpoch(0)
-            .setPartitionEpoch(0).build();
+            .setLeader(one.get("leader").asInt()).setLeaderRecoveryState(LeaderRecoveryState.of((byte) one.get("recovery").asInt()))
+            .setLeaderEpoch(0).setPartitionEpoch(0).build();
         List<Integer> alive = list(one.get("alive"));
         PartitionChangeBuilder builder = new PartitionChangeBuilder(partition, new Uuid(0, 1), 0, alive::contains,
             MetadataVersion.fromFeatureLevel((short) one.get("version").asInt()), one.get("min_isr").asInt(), one.get("elr_on").asBoolean());
@@ -42,6 +42,7 @@ public class Elections {
         builder.setTargetIsr(list(one.get("target_isr")));
         builder.setElection(PartitionChangeBuilder.Election.valueOf(one.get("election").asText()));
         builder.setUncleanShutdownReplicas(list(one.get("lost")));
+        builder.setTargetLeaderRecoveryState(LeaderRecoveryState.of((byte) one.get("target_recovery").asInt()));
         if (!one.get("target").isNull()) {
             builder.setTargetReplicas(list(one.get("target").get(0)));
             builder.setTargetAdding(list(one.get("target").get(1)));
@@ -54,7 +55,8 @@ public class Elections {
         PartitionChangeRecord record = (PartitionChangeRecord) found.get().message();
         return String.join("|", text(record.isr()), record.leader() == -2 ? "-" : String.valueOf(record.leader()),
             text(record.eligibleLeaderReplicas()), text(record.lastKnownElr()), text(record.replicas()),
-            text(record.addingReplicas()), text(record.removingReplicas()));
+            text(record.addingReplicas()), text(record.removingReplicas()),
+            record.leaderRecoveryState() == -1 ? "-" : String.valueOf(record.leaderRecoveryState()));
     }
 
     static int[] ints(JsonNode listed) {
