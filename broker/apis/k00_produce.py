@@ -3,7 +3,8 @@
 **Behaviour**
 - A partition that is named several times gets the records that are given for it last.
 - Records that are no batch at all refuse all of a request, and part of a batch behind a whole one is dropped.
-- Partitions that do not exist, and those whose records are no batch, come last in a reply.
+- Partitions that the client may not use, those that do not exist, and those whose records are no batch, come last in a
+  reply, in this order.
 - acks=0 gets no reply; an error then closes the connection.
 - acks=all waits for the high watermark, at most `timeout.ms`; the records stay in the log after a timeout.
 - Records are decompressed only if the batch header gives a reason (`storage.validation`). Batches that take long are
@@ -44,6 +45,7 @@ from ..replies import CLOSE, NO_REPLY, Silence
 from ..security.authorization import Check, Refusal
 from ..steps import STEP_ELEMENTS, Pace, TooLong, opened_in_steps, slices
 from ._produce_appends import TOPIC_IDS_SINCE, Appending, answered_when_reached, find, is_transactional
+from ._produce_order import SMALL, add_refused
 from ._produce_verification import Verifications
 from ._repeated_produces import note
 
@@ -91,15 +93,31 @@ async def narrowed(context: Context, request: messages.ProduceRequest) -> Callab
     allowed, refused = await TOPICS.parted(context, request.topic_data, name_of)
     if not refused:
         return None
-    request.topic_data = allowed
+    request.topic_data = allowed = _last_of_each(allowed)
+    refused = _last_of_each(refused)
+    count = sum(len(topic.partition_data) for topic in (*allowed, *refused))
+    tried = _tried(context, allowed) if count <= SMALL else 0  # more are not in this order
 
     def complete(response: Reply) -> Reply:
         if isinstance(response, Silence):
             return CLOSE
-        response.responses += _errors(context, refused, ApiError(TOPICS.code))
+        answers = _errors(context, refused, ApiError(TOPICS.code))
+        if count > STEP_ELEMENTS:
+            response.responses += answers
+        else:
+            add_refused(context, response, answers, tried)
         return response
 
     return complete
+
+
+def _tried(context: Context, topics: Iterable[Topic]) -> int:
+    """Returns how many partitions are there and have a batch."""
+    return sum(
+        _existing(context, topic, wanted.index) is not None and _batch_of(context, wanted) is not None
+        for topic in topics
+        for wanted in topic.partition_data
+    )
 
 
 def handle(context: Context, request: messages.ProduceRequest) -> Outcome:
@@ -126,7 +144,7 @@ async def _when_open(context: Context, request: messages.ProduceRequest, unopene
 def _handle(context: Context, request: messages.ProduceRequest) -> Outcome:
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
-        _keep_last(request)
+        request.topic_data = _last_of_each(topics)
         error = _unreadable(request)
         if error is not None:
             return failed(context, request, error)
@@ -138,12 +156,12 @@ def _handle(context: Context, request: messages.ProduceRequest) -> Outcome:
     return _append_all(context, request, {}) if count <= STEP_ELEMENTS else _append_in_steps(context, request)
 
 
-def _keep_last(request: messages.ProduceRequest) -> None:
-    """Leaves each partition once, with the records that are given for it last, and no topic without partitions: Kafka
+def _last_of_each(named: Iterable[Topic]) -> list[Topic]:
+    """Returns each partition once, with the records that are given for it last, and no topic without partitions: Kafka
     puts them into a table.
     """
     topics: dict[tuple[str, bytes], Topic] = {}
-    for topic in request.topic_data:
+    for topic in named:
         if not topic.partition_data:
             continue
         first = topics.setdefault((topic.name, bytes(topic.topic_id)), topic)
@@ -153,7 +171,7 @@ def _keep_last(request: messages.ProduceRequest) -> None:
         last = {wanted.index: wanted for wanted in topic.partition_data}
         if len(last) < len(topic.partition_data):
             topic.partition_data = list(last.values())
-    request.topic_data = list(topics.values())
+    return list(topics.values())
 
 
 def _unreadable(request: messages.ProduceRequest) -> ApiError | None:

@@ -16,6 +16,7 @@ from ottla.coordinator.security.acls import ResourceType
 from ottla.protocol import messages as m
 
 from ..support.acls import creations
+from ..support.ask import batch
 from ..support.differential import Pair, own_brokers
 from ..support.stories.rights import (
     CLUSTER,
@@ -170,6 +171,22 @@ def _with_each_subset(pairs: tuple[Pair, Pair], asked: tuple[str, Any], rights: 
     for some in subsets(rights):
         grant(pair, *some)
         limited.ask(api, versions(api)[-1], request)
+
+
+def test_refused_topics_of_a_produce(pair: Pair, limited: Pair) -> None:
+    """They come behind what the log got, and before what is not there and what is no batch."""
+    for name in ("mine", "theirs", "broken"):
+        create(pair, creatable(name))
+    grant(pair, *((OP.WRITE, (R.TOPIC, name)) for name in ("mine", "absent", "broken")))
+    r = m.ProduceRequest
+    for names in ("absent theirs mine", "broken absent theirs", "broken mine absent theirs", "theirs mine theirs"):
+        topics = []
+        for name in names.split():
+            data = batch(b"v")[: 30 if name == "broken" else None]
+            part = r.PartitionProduceData(index=0, records=data)
+            topics.append(r.TopicProduceData(name=name, partition_data=[part]))
+        for version in (3, 9, 12):
+            limited.ask("Produce", version, r(acks=1, timeout_ms=10_000, topic_data=topics))
 
 
 @pytest.mark.parametrize("where", [CLUSTER, (R.TOPIC, "born")], ids=["cluster", "topic"])
