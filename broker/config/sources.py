@@ -64,18 +64,16 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str,
 
 
 def from_file(path: str) -> Iterable[tuple[str, str, str]]:
-    """Reads a Java properties file. Raises ConfigError if it cannot be read."""
+    """Reads a Java properties file, each byte of which is a character of Latin-1, as for Java. Raises ConfigError if it
+    cannot be read.
+    """
     import javaproperties
 
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="latin-1") as file:
             text = file.read()
     except OSError as error:
         raise ConfigError(path, error.strerror or str(error)) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            path, f"the file is not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}"
-        ) from None
     line = 1
     try:
         for element in javaproperties.parse(text):

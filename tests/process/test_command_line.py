@@ -127,6 +127,16 @@ def test_configuration_comes_from_a_file_variables_and_arguments(tmp_path: Path)
     assert built.warnings == [f"{file}, line 2: unknown configuration key 'no.such.key'; ignored"]
 
 
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    """Each byte is a character of Latin-1, also one of what an editor wrote as UTF-8; others are escaped."""
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"broker.rack=na\xefve \\u20ac\nlog.dirs=/gr\xc3\xb6\n")
+    assert [(key, value) for key, value, _ in sources.from_file(str(file))] == [
+        ("broker.rack", "naïve €"),
+        ("log.dirs", "/grÃ¶"),
+    ]
+
+
 def test_a_broker_that_cannot_start_says_so_to_the_test() -> None:
     with pytest.raises(BrokerFailed, match="exit code 2"):
         Broker({"num.partitions": "many"}).start()

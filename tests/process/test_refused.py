@@ -58,7 +58,6 @@ def refused(done: subprocess.CompletedProcess[str], code: int, words: str) -> No
         (["--lab=nonsense", FREE], "Invalid value nonsense for configuration ottla.lab.port"),
         (["-c", "missing.properties"], "missing.properties: No such file or directory"),
         (["-c", "."], ".: Is a directory"),
-        (["-c", "latin.yaml"], "latin.yaml: the file is not UTF-8 text: byte 7 is 0xe9"),
         (["-c", "escape.properties"], "escape.properties, line 2: "),
         (["-c", "zero.properties"], "zero.properties, line 1: log.dirs: a path must not contain the character NUL"),
         (["nonsense"], "'nonsense' is not of the form key=value"),
