@@ -15,6 +15,7 @@ from itertools import islice
 
 from ...coordinator.metadata import brokers
 from ...coordinator.metadata.brokers import Elected
+from ...coordinator.metadata.controller import limited
 from ...coordinator.metadata.elections import Kind
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -46,7 +47,11 @@ ERRORS = (
         ),
         text=Text.OWN,
     ),
-    Place("the whole", CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST"), since=ERROR_SINCE),
+    Place(
+        "the whole",
+        CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST POLICY_VIOLATION"),
+        since=ERROR_SINCE,
+    ),
 )
 
 
@@ -62,7 +67,9 @@ async def handle(context: Context, request: messages.ElectLeadersRequest) -> mes
     if request.topic_partitions is not None:
         wanted = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
     metadata, turn, kind = context.broker.metadata, context.broker.turn, KINDS[request.election_type]
-    found = await metadata.forward(lambda: brokers.elect(metadata.controller, kind, wanted), request.timeout_ms)
+    found = await metadata.forward(
+        lambda: limited(brokers.elect(metadata.controller, kind, wanted)), request.timeout_ms
+    )
     if len(found) > STEP_ELEMENTS:
         await turn.next()
     if request.topic_partitions is None:

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ...coordinator.metadata import brokers
+from ...coordinator.metadata.controller import limited
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -20,7 +19,7 @@ AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
 ERRORS = (
     Place(
         "the whole",
-        CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED BROKER_ID_NOT_REGISTERED"),
+        CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED BROKER_ID_NOT_REGISTERED POLICY_VIOLATION"),
         text=Text.OWN_OF_ALL_OR_OF_CODE,
     ),
 )
@@ -30,8 +29,9 @@ async def handle(context: Context, request: messages.UnregisterBrokerRequest) ->
     metadata = context.broker.metadata
     try:
         is_unknown = request.broker_id not in metadata.controller.state.brokers
-        unregister = partial(brokers.unregister, metadata.controller, request.broker_id)
-        await metadata.forward(unregister, is_void=is_unknown)
+        await metadata.forward(
+            lambda: limited(brokers.unregister(metadata.controller, request.broker_id)), is_void=is_unknown
+        )
     except ApiError as error:
         if error.code != Errors.REQUEST_TIMED_OUT:
             raise

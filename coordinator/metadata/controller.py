@@ -18,7 +18,7 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.features import CONTROLLERS_SINCE
 from ...protocol.structs import Struct
 from ..packing import Packed
-from ..shard import Result
+from ..shard import Decision, Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
 from .directories import MIGRATING, is_online, of_new_replica, takes_replicas
@@ -50,6 +50,11 @@ def bounded(result: Result[R]) -> Result[R]:
     """Returns the result. Raises ApiError(POLICY_VIOLATION) if it has too many records."""
     check_count(count_of(result))
     return result
+
+
+def limited(decision: Decision[R]) -> Decision[R]:
+    """Decides what a client has asked for. Raises ApiError(POLICY_VIOLATION) for too many records."""
+    return bounded((yield from decision))
 
 
 @dataclass(slots=True)
