@@ -47,11 +47,7 @@ ERRORS = (
         ),
         text=Text.OWN,
     ),
-    Place(
-        "the whole",
-        CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST POLICY_VIOLATION"),
-        since=ERROR_SINCE,
-    ),
+    Place("the whole", CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST"), since=ERROR_SINCE),
 )
 
 
