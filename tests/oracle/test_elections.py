@@ -62,25 +62,28 @@ def _some(chance: random.Random, nodes: Sequence[int]) -> list[int]:
 def change(one: dict[str, Any]) -> str:
     """The change of ottla's controller as the program writes it."""
     replicas = tuple(one["replicas"])
-    rest = [tuple(one[name]) for name in ("elr", "last", "adding", "removing")]
+    elr, last, adding, removing = (tuple(one[name]) for name in ("elr", "last", "adding", "removing"))
     before = Partition(
         bytes(16),
         0,
         replicas,
         tuple(one["isr"]),
         one["leader"],
-        0,
-        0,
-        (UNASSIGNED,) * len(replicas),
-        *rest,
-        one["recovery"] == 1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=(UNASSIGNED,) * len(replicas),
+        elr=elr,
+        last_known_elr=last,
+        adding=adding,
+        removing=removing,
+        is_recovering=one["recovery"] == 1,
     )
     counts_shrinking = one["version"] < SHRINKS_WITHIN_EPOCH_SINCE
     terms = Terms(one["alive"].__contains__, one["min_isr"], one["elr_on"], Kind[one["election"]], counts_shrinking)
     target = None
     if one["target"] is not None:
-        wanted, adding, removing = map(tuple, one["target"])
-        target = Assignment(wanted, (UNASSIGNED,) * len(wanted), adding, removing)
+        wanted, added, removed = map(tuple, one["target"])
+        target = Assignment(wanted, (UNASSIGNED,) * len(wanted), added, removed)
     is_recovered = one["target_recovery"] == 0
     found = changed(before, one["target_isr"], terms, one["lost"], target, is_recovered=is_recovered)
     if found is None:

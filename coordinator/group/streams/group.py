@@ -12,6 +12,7 @@ from ...format import CoordinatorRecord
 from ...timeline import Timeline, TimelineDict
 from ..modern import ModernGroup
 from .configured import ConfiguredTopology
+from .endpoints import KnownPartitions
 from .member import StreamsMember
 from .sticky import Offsets
 from .tasks import NO_TASKS, HeldTasks, Task, Tasks
@@ -43,6 +44,7 @@ class Heard:
     shutdown_by: str | None = None
     offsets: dict[str, TaskOffsets] = field(default_factory=dict)
     endpoint_epoch: int = 0
+    partitions: KnownPartitions = field(default_factory=KnownPartitions)
 
     def offsets_of(self, member_id: str) -> TaskOffsets:
         return self.offsets.get(member_id, NO_OFFSETS)
