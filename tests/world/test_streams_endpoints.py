@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ottla.coordinator.group.streams import endpoints
+from ottla.coordinator.group.streams import known_partitions
 from ottla.protocol import messages as m
 
 from ..support.group_world import world
@@ -25,13 +25,13 @@ def w() -> World:
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What members have, each time that their partitions are computed."""
     calls: list[object] = []
-    real = endpoints._held_by
+    real = known_partitions._held_by
 
     def held_by(*arguments: Any) -> Any:
         calls.append(arguments[0])
         return real(*arguments)
 
-    monkeypatch.setattr(endpoints, "_held_by", held_by)
+    monkeypatch.setattr(known_partitions, "_held_by", held_by)
     return calls
 
 

@@ -12,7 +12,7 @@ from ...format import CoordinatorRecord
 from ...timeline import Timeline, TimelineDict
 from ..modern import ModernGroup
 from .configured import ConfiguredTopology
-from .endpoints import KnownPartitions
+from .known_partitions import KnownPartitions
 from .member import StreamsMember
 from .sticky import Offsets
 from .tasks import NO_TASKS, HeldTasks, Task, Tasks
