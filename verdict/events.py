@@ -124,6 +124,12 @@ class Request(Event):
         """The message, if it is of this class."""
         return self.message if isinstance(self.message, kind) else None
 
+    def is_elsewhere(self, before: Request) -> bool:
+        """Whether it came over another connection than one before it: the first was lost, and its reply can be, or its
+        broker was out of reach for a while.
+        """
+        return self.connection != before.connection
+
 
 @dataclass(slots=True)
 class Reply(Event):

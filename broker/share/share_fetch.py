@@ -71,7 +71,6 @@ class ShareFetch:
     ) -> None:
         self.sharing = sharing
         self.terms = terms
-        self.member_id = terms.member_id
         self.session = session
         self.later: Later[Found] = Later()
         self.later.on_cancel = self._end
@@ -93,6 +92,10 @@ class ShareFetch:
                 continue
             shared.join(self)
             shared.partition.waiters[self] = None
+
+    @property
+    def member_id(self) -> str:
+        return self.terms.member_id
 
     def begin(self) -> Later[Found]:
         """Completes with the acquired records, at the latest after the member's maximum wait. As in Kafka, records of

@@ -66,7 +66,8 @@ class Owner(Protocol):
 class Waiting(Protocol):
     """A fetch of a member that waits for records of a share-partition."""
 
-    member_id: str
+    @property
+    def member_id(self) -> str: ...
 
     def attempt(self) -> object: ...
 

@@ -192,6 +192,17 @@ def test_a_member_may_commit_with_the_epoch_before_one_that_was_lost(knows: bool
     assert script.rule("KIP-848.commit-epoch")["failed"] == failed
 
 
+@pytest.mark.parametrize(("knows", "failed"), [(False, 0), (True, 1)])
+def test_a_member_that_lost_the_reply_to_its_join_has_the_generation_before(knows: bool, failed: int) -> None:
+    script = Script()
+    joins(script)
+    script.closes()
+    if knows:
+        beats(script, generation=2, over=2)
+    beats(script, after_ms=6000, generation=1, over=2)
+    assert script.rule("classic-group.generation-sent")["failed"] == failed
+
+
 def test_a_batch_that_was_answered_on_another_connection_may_come_again() -> None:
     """That one was lost with the reply; the one that was idle was another."""
     script = Script()

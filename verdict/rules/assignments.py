@@ -63,7 +63,7 @@ class _Assigned:
         """What the member can have when it sends a request: over another connection than that of the last assignment
         also what was before, because the reply can be lost with its connection.
         """
-        return self.partitions if request.connection == self.request.connection else self.partitions | self.before
+        return self.partitions | self.before if request.is_elsewhere(self.request) else self.partitions
 
 
 class Assigned(Rule):

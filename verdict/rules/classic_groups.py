@@ -159,7 +159,7 @@ class HeartbeatsInTime(Rule):
         life = self._life(request)
         if life is None:
             return
-        if life.at_us is not None and request.connection == life.last.connection:  # else its broker was out of reach
+        if life.at_us is not None and not request.is_elsewhere(life.last):
             self._judge(life, request, request.mono_us - life.at_us)
         life.last, life.at_us = request, None
 
@@ -191,12 +191,14 @@ class GenerationSent(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._generations: Recent[Member, tuple[int, int, Request, Reply]] = Recent()  # and since when
+        self._is_known: Recent[Member, None] = Recent()  # to members that have sent it
 
     def answered(self, request: Request, reply: Reply) -> None:
         asked, found = request.of(m.JoinGroupRequest), reply.of(m.JoinGroupResponse)
         if asked is not None and found is not None and not found.error_code:
             given = found.generation_id, reply.mono_us, request, reply
             self._generations[asked.group_id, found.member_id] = given
+            self._is_known.pop((asked.group_id, found.member_id), None)
 
     def asked(self, request: Request) -> None:
         found = request.message
@@ -206,12 +208,15 @@ class GenerationSent(Rule):
             generation = found.generation_id_or_member_epoch
         else:
             return
-        given = self._generations.get((found.group_id, found.member_id))
+        at = found.group_id, found.member_id
+        given = self._generations.get(at)
         if given is None:
             return
+        is_known = at in self._is_known or not request.is_elsewhere(given[2])
         if generation == given[0]:
             self.kept()
-        elif request.mono_us - given[1] > SETTLE_US or generation > given[0]:
+            self._is_known[at] = None
+        elif generation > given[0] or (is_known and request.mono_us - given[1] > SETTLE_US):
             words = f"{request.api} with generation {generation}, and the member has {given[0]}"
             self.fail(words, given[2], given[3], request)
 

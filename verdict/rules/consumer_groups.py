@@ -74,7 +74,7 @@ class EpochEchoed(Rule):
         epoch, before, asked, reply = given
         if beat.member_epoch == epoch:
             self.kept()
-        elif request.connection == asked.connection or beat.member_epoch != before:
+        elif not request.is_elsewhere(asked) or beat.member_epoch != before:
             self.fail(f"epoch {beat.member_epoch}, and the reply had {epoch}", asked, reply, request)
 
 
@@ -112,7 +112,7 @@ class RejoinsWhenFenced(Rule):
             return
         if beat.member_epoch <= 0:
             self.kept()
-        elif request.connection == fenced[0].connection:  # else the reply can be lost
+        elif not request.is_elsewhere(fenced[0]):
             self.fail(f"a heartbeat with epoch {beat.member_epoch} after it was fenced", *fenced, request)
 
 

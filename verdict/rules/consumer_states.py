@@ -33,13 +33,6 @@ REFUSED: Final = (
 )
 
 
-def is_elsewhere(request: Request, before: Request) -> bool:
-    """Whether a request came over another connection than one before it: the first was lost, and its reply can be, or
-    its broker was out of reach for a while.
-    """
-    return request.connection != before.connection
-
-
 class HeartbeatsInTime(Rule):
     """A member is not silent for more than three of the intervals that the reply has."""
 
@@ -56,7 +49,7 @@ class HeartbeatsInTime(Rule):
     def asked(self, request: Request) -> None:
         beat = beat_of(request)
         last = self._beats.pop((beat.group_id, beat.member_id), None) if beat is not None else None
-        if beat is None or last is None or beat.member_epoch < 0 or is_elsewhere(request, last[1]):
+        if beat is None or last is None or beat.member_epoch < 0 or request.is_elsewhere(last[1]):
             return
         silent_us = request.mono_us - last[2].mono_us
         if silent_us <= max(INTERVALS_MAX * last[0] * 1000, SILENT_US_MIN):
@@ -285,7 +278,7 @@ class CommitEpoch(Rule):
             self._is_known[at] = None
 
     def _judge(self, at: Member, epoch: int, given: tuple[int, int, Request, Reply], request: Request) -> None:
-        is_known = at in self._is_known or not is_elsewhere(request, given[2])
+        is_known = at in self._is_known or not request.is_elsewhere(given[2])
         if epoch == given[0]:
             self.kept()
         elif epoch > given[0] or (is_known and request.mono_us - given[1] > SETTLE_US):

@@ -321,7 +321,7 @@ class TruncationFound(Rule):
         if found is not None and found.session_epoch > 0:  # it reads what it does not name where it was (KIP-227)
             for key in self._of.take(request.connection):
                 end = self._ends.get(key)
-                if end is not None and end[1].connection == request.connection:
+                if end is not None and not request.is_elsewhere(end[1]):
                     del self._ends[key]
 
     def closed(self, closed: Closed) -> None:
@@ -332,7 +332,7 @@ class TruncationFound(Rule):
         self, at: tuple[str, int], offset: int, end: tuple[int, Request, Reply], request: Request
     ) -> bool:
         """Whether a fetch on another connection may have been sent before the client knew the end."""
-        if end[1].connection == request.connection or offset <= end[0]:
+        if not request.is_elsewhere(end[1]) or offset <= end[0]:
             return False
         before = self._beyond.get(at)
         self._beyond[at] = offset

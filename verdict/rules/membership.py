@@ -48,7 +48,7 @@ class RejoinsInTime(Rule):
             waits = self._asked.get((found.group_id, found.member_id))
             if waits is None or request.mono_us <= waits[0]:
                 return
-            if request.connection == waits[1].connection:  # else the reply can be lost
+            if not request.is_elsewhere(waits[1]):
                 self.fail("the group rebalances, and the member does not join", waits[1], waits[2], request)
             del self._asked[found.group_id, found.member_id]
 

@@ -208,7 +208,7 @@ class BootstrapsAgain(Rule):
         required = self._required
         if required is None:
             return
-        if request.connection != required[0].connection:
+        if request.is_elsewhere(required[0]):
             self.kept()
             self._required = None
             return

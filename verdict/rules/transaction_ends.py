@@ -154,7 +154,7 @@ class NoEmptyCommit(Rule):
             begun = self._begun[ended.producer_id]
             if ended.producer_id in self._sent:
                 self.kept()
-            elif begun.api != "EndTxn" or begun.connection == request.connection:  # else its reply can be lost
+            elif begun.api != "EndTxn" or not request.is_elsewhere(begun):
                 self.fail("commits, and has sent nothing", begun, request)
 
     def answered(self, request: Request, reply: Reply) -> None:

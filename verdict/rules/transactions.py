@@ -259,7 +259,7 @@ class OwnEpochNamed(Rule):
         if asked is None or asked.producer_id < 0 or not asked.transactional_id:
             return
         has = self._has.get(asked.transactional_id)
-        if has is None or has[2].connection != request.connection:  # another producer can have the last one
+        if has is None or request.is_elsewhere(has[2]):  # another producer can have the last one
             return
         if (asked.producer_id, asked.producer_epoch) == has[:2]:
             self.kept()
