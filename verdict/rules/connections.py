@@ -8,6 +8,7 @@ from ...protocol import messages as m
 from ..events import Closed, Refused, Reply, Request, batches
 from ..replies import errors_of, partition_errors
 from ..rule import Needs, Recent, Rule, rule
+from .epochs import NewestEpochs
 
 BACK_OFF_US: Final = 10_000
 EARLY_US_MAX: Final = 9 * BACK_OFF_US  # that connections in a row may come too early: the tenth at once is beyond it
@@ -25,8 +26,6 @@ the two addresses of that name, and the other one refuses connections. A broker 
 client that comes to both places has tried both addresses, whichever it prefers.
 """
 PLACES: Final = frozenset(LEADS_TO.values())
-Place = tuple[int, int, str | bytes, int]
-"""Producer id, epoch, topic and partition."""
 
 
 @rule(
@@ -201,7 +200,7 @@ class ClosedWhileIdle(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._written: Recent[Place, tuple[int, Request]] = Recent()  # the last batches that were answered
+        self._written: NewestEpochs[tuple[int, Request]] = NewestEpochs()  # the last batches that were answered
         self._closed: Closed | None = None
 
     def answered(self, request: Request, reply: Reply) -> None:
@@ -209,7 +208,8 @@ class ClosedWhileIdle(Rule):
             return
         for topic, partition, head in batches(request):
             at = head.producer_id, head.producer_epoch, topic, partition
-            self._written[at] = head.base_sequence, request
+            if not self._written.is_over(at):
+                self._written.put(at, (head.base_sequence, request))
 
     def asked(self, request: Request) -> None:
         closed = self._closed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from ...protocol import messages as m
@@ -10,14 +9,13 @@ from ...protocol.errors import Errors
 from ..events import BatchHead, Reply, Request, batches
 from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, rule
+from .epochs import NewestEpochs
 
 BATCHES_MAX: Final = 5  # that may be in flight, and that a broker knows again
 PRODUCE: Final = 0
 PUT_OFF_US: Final = 100_000  # in which a producer with more to send could do so
 SEQUENCE_MAX: Final = 0x7FFFFFFF
 OUT_OF_SEQUENCE: Final = (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.UNKNOWN_PRODUCER_ID)
-Place = tuple[int, int, str | bytes, int]
-"""Producer id, epoch, topic and partition."""
 
 
 def following(head: BatchHead) -> int:
@@ -43,7 +41,7 @@ class SequencesInOrder(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._next: Recent[Place, tuple[int, Request]] = Recent()
+        self._next: NewestEpochs[tuple[int, Request]] = NewestEpochs()
         self._given: Recent[int, Request] = Recent()  # producer ids that the client got
 
     def answered(self, request: Request, reply: Reply) -> None:
@@ -54,6 +52,8 @@ class SequencesInOrder(Rule):
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request):
             at = head.producer_id, head.producer_epoch, topic, partition
+            if self._next.is_over(at):
+                continue
             before = self._next.get(at)
             begins_at = None if self._next.has_forgotten or head.producer_id not in self._given else 0
             expected = before[0] if before is not None else begins_at
@@ -65,7 +65,7 @@ class SequencesInOrder(Rule):
                 words = f"sequence {head.base_sequence} of producer {head.producer_id}, and {expected} is next"
                 self.fail(words, last, request)
             if before is None or is_later(following(head), before[0]):
-                self._next[at] = following(head), request
+                self._next.put(at, (following(head), request))
 
 
 @rule(
@@ -81,17 +81,17 @@ class FiveInFlight(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: Recent[Place, deque[tuple[int, Request]]] = Recent()
+        self._last: NewestEpochs[list[tuple[int, Request]]] = NewestEpochs()
 
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request):
             at = head.producer_id, head.producer_epoch, topic, partition
-            last = self._last.get(at)
-            if last is None:
-                last = self._last[at] = deque(maxlen=BATCHES_MAX)
+            if self._last.is_over(at):
+                continue
+            last = self._last.get(at) or []
             sent = [sequence for sequence, _ in last]
             if not last or is_later(head.base_sequence, sent[-1]):
-                last.append((head.base_sequence, request))
+                self._last.put(at, [*last, (head.base_sequence, request)][-BATCHES_MAX:])
                 self.kept()
             elif len(last) == BATCHES_MAX and is_later(sent[0], head.base_sequence):
                 words = f"the batch with sequence {head.base_sequence} again, after {sent}"
@@ -137,7 +137,7 @@ class EpochBumped(Rule):
     def __init__(self) -> None:
         super().__init__()
         self._failed: Recent[tuple[str | bytes, int], tuple[BatchHead, Request, Reply]] = Recent()
-        self._first: Recent[Place, int] = Recent()  # the checksum of the first batch of an epoch that was written
+        self._first: NewestEpochs[int] = NewestEpochs()  # the checksum of the first batch of an epoch that was written
 
     def answered(self, request: Request, reply: Reply) -> None:
         if reply.message is None:
@@ -149,8 +149,9 @@ class EpochBumped(Rule):
                 continue
             if code in OUT_OF_SEQUENCE:
                 self._failed[topic, partition] = head, request, reply
-            elif not code and head.base_sequence == 0:
-                self._first[head.producer_id, head.producer_epoch, topic, partition] = head.crc
+            at = head.producer_id, head.producer_epoch, topic, partition
+            if not code and head.base_sequence == 0 and not self._first.is_over(at):
+                self._first.put(at, head.crc)
 
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request) if self._failed else ():

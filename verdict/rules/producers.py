@@ -9,7 +9,8 @@ from ...protocol.errors import Errors
 from ..events import BatchHead, Closed, Reply, Request, batches
 from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, latest, rule
-from .idempotence import OUT_OF_SEQUENCE, Place
+from .epochs import Place
+from .idempotence import OUT_OF_SEQUENCE
 
 ALL: Final = -1
 REFUSED: Final = frozenset(
