@@ -6,22 +6,13 @@ from itertools import product
 
 import pytest
 from ottla.coordinator.metadata.configs import APPEND, DELETE, SET, SUBTRACT
-from ottla.protocol import messages as m
 
 from ..support.differential import Pair
-from ..support.stories.core import describe
+from ..support.stories.core import alter, describe
 from ..support.stories.topics import topic
 
 pytestmark = pytest.mark.slow
 TOPIC, BROKER, GROUP = 2, 4, 32
-
-
-def alter(pair: Pair, kind: int, name: str, *changes: tuple[str, int, str | None], keeps: bool = False) -> None:
-    """Alters the configuration of a resource; without `keeps` it is only checked whether that would be done."""
-    r = m.IncrementalAlterConfigsRequest
-    configs = [r.AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes]
-    resource = r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource], validate_only=not keeps))
 
 
 def shown(pair: Pair, kind: int, name: str, key: str, value: str) -> None:

@@ -43,3 +43,11 @@ def describe(name: str, kind: int = 2, keys: list[str] | None = None, **more: An
     return r(
         resources=[r.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)], **more
     )
+
+
+def alter(pair: Pair, kind: int, name: str, *changes: tuple[str, int, str | None], keeps: bool = False) -> None:
+    """Alters the configuration of a resource; without `keeps` it is only checked whether that would be done."""
+    r = m.IncrementalAlterConfigsRequest
+    configs = [r.AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes]
+    resource = r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource], validate_only=not keeps))
