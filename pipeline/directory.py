@@ -267,7 +267,7 @@ class Directory:
         """
         rows = [np.empty(0, TXN_INDEX)]
         for one in segments:
-            data = self.files.whole_or_deleted(one.name(layout.TXN_INDEX))
+            data = self.files.whole_of_segment(one.name(layout.TXN_INDEX), one.name())
             rows.append(np.frombuffer(data, TXN_INDEX, len(data) // TXN_INDEX.itemsize))
         return np.concatenate(rows)
 

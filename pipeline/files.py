@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, Any, NoReturn
 
 from ..protocol.buffers import Data
-from ..storage.layout import DELETED
+from ..storage.layout import DELETED, SWAP
 
 _ZEROS = bytes(1 << 16)  # comparing is faster than stripping
 PADDING = 8  # bytes that must follow the last record, so that whole words can be read
@@ -104,6 +106,13 @@ class Files:
         path = self.path(name)
         return os.path.getsize(path) if self._remote is None else int(self._remote.size(path))
 
+    def size_or_deleted(self, name: str) -> int:
+        """Like `size`; finds a file that waits for its deletion, as `part` does."""
+        try:
+            return self.size(name)
+        except FileNotFoundError:
+            return self.size(name + self._latest_suffix(name))
+
     def whole(self, name: str) -> bytes:
         """Reads a small file; returns no bytes if it does not exist."""
         try:
@@ -114,9 +123,40 @@ class Files:
         except FileNotFoundError:
             return b""
 
-    def whole_or_deleted(self, name: str) -> bytes:
-        """Like `whole`, of a file of a segment: the broker renames it before it removes it."""
-        return self.whole(name) or (b"" if self._remote is not None else self.whole(name + DELETED))
+    def whole_of_segment(self, name: str, log: str) -> bytes:
+        """Like `whole`, of a file beside the log of a segment: the broker renames both before it removes them, first
+        the log, and puts a cleaned segment into its place, first the log.
+        """
+        found = self.whole(name)
+        if found or self._remote is not None:
+            return found
+        if os.path.exists(self.path(log)):
+            return self.whole(name + SWAP) or self.whole(name)
+        try:
+            return self.whole(name + self._latest_suffix(log))
+        except FileNotFoundError:
+            return b""
+
+    def _latest_suffix(self, name: str) -> str:
+        """Returns the suffix of a file that waits for its deletion: of several that had this name, of the one that was
+        renamed last. The others lack what the cleaner has merged since, and have what it has removed. Raises
+        FileNotFoundError.
+        """
+        directory, _, plain = name.rpartition("/")
+        form = re.compile(rf"{re.escape(plain)}((?:\.[0-9]+)?{re.escape(DELETED)})")
+        suffixes = [found[1] for one in self.names(directory) if (found := form.fullmatch(one))]
+        if not suffixes:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path(name))
+        return max(suffixes, key=lambda suffix: self._renamed(name + suffix, suffix))
+
+    def _renamed(self, name: str, suffix: str) -> tuple[int, int]:
+        """Orders files by when they were renamed, and by their numbers where that is not known."""
+        number = int(suffix[1 : -len(DELETED)] or 0)
+        if self._remote is not None:
+            return 0, number
+        with suppress(FileNotFoundError):
+            return os.stat(self.path(name)).st_ctime_ns, number
+        return -1, number
 
     def entries(self, name: str, entry_bytes: int) -> bytes:
         """Reads a file of entries without the zeros at its end, which are many where it was allocated in advance;
@@ -149,16 +189,17 @@ class Files:
         """Returns the bytes from `start` on, and how many of them belong to the range;
         up to PADDING more bytes follow.
         """
-        for each in (name, name + DELETED):
-            try:
-                if self._remote is not None:
-                    data: Data = self._remote.cat_file(self.path(each), start=start, end=end + PADDING)
-                else:
-                    data = _copied(self.path(each), start, end + PADDING)
-            except FileNotFoundError:
-                continue  # a file is renamed before it is removed
-            return data, min(len(data), end - start)
-        raise FileNotFoundError(self.path(name))
+        try:
+            data = self._part(name, start, end + PADDING)
+        except FileNotFoundError:
+            data = self._part(name + self._latest_suffix(name), start, end + PADDING)
+        return data, min(len(data), end - start)
+
+    def _part(self, name: str, start: int, end: int) -> Data:
+        if self._remote is None:
+            return _copied(self.path(name), start, end)
+        data: Data = self._remote.cat_file(self.path(name), start=start, end=end)
+        return data
 
 
 def _copied(path: str, start: int, end: int) -> memoryview:

@@ -60,7 +60,7 @@ def batches_of(directory: Directory, part: Slice) -> Found | None:
         # the segment ended here, and does not any more: those after it may have been merged into it
         merged = end == segment.size and len(data) != end - part.start and not segment.is_last
         # the cleaner rewrote the file, or it has grown
-        if moved or merged or (found.gaps and directory.files.size(segment.name()) != segment.size):
+        if moved or merged or (found.gaps and directory.files.size_or_deleted(segment.name()) != segment.size):
             found = whole_segment(directory, segment)
         until = min(until, segment.next_base_offset) if merged else until
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def batches_of(directory: Directory, part: Slice) -> Found | None:
 
 def whole_segment(directory: Directory, segment: Segment) -> Found:
     """Returns all batches of a segment. Raises OSError; FileNotFoundError if it was deleted."""
-    data, size = directory.files.part(segment.name(), 0, directory.files.size(segment.name()))
+    data, size = directory.files.part(segment.name(), 0, directory.files.size_or_deleted(segment.name()))
     return _scanned(directory, segment, data, size, 0)
 
 

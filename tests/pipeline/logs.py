@@ -48,6 +48,18 @@ class Written:
         return position
 
 
+def put_away(log: Path, suffix: str) -> None:
+    """Renames the files of a segment, as a broker does before it deletes them: later than all others, which the clock
+    of the file system has to show.
+    """
+    last = max(one.stat().st_ctime_ns for one in log.parent.iterdir())
+    for kind in (".log", ".txnindex"):
+        if (path := log.with_suffix(kind)).exists():
+            renamed = path.rename(f"{path}{suffix}")
+            while renamed.stat().st_ctime_ns <= last:
+                renamed.touch()
+
+
 def offsets(
     written: Written,
     bounds: Bounds = EVERYTHING,

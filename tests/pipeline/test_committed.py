@@ -13,7 +13,7 @@ from ottla.protocol.records import Record, Template
 from ottla.storage.layout import DELETED
 from ottla.storage.producers import Producers
 
-from .logs import Written, offsets
+from .logs import Written, offsets, put_away
 
 
 @pytest.fixture
@@ -78,7 +78,8 @@ def test_a_transaction_that_began_before_the_snapshot_of_producers(written: Writ
     assert offsets(written, committed=True) == [8, 9, 10]
 
 
-def test_the_transaction_index_of_a_segment_that_is_being_deleted(written: Written) -> None:
+@pytest.mark.parametrize("suffix", [DELETED, f".1{DELETED}"])
+def test_the_transaction_index_of_a_segment_that_is_being_deleted(written: Written, suffix: str) -> None:
     """A task may read its records by the new name of the file: none that was aborted."""
     written.batch(producer_id=1, transactional=True)
     marker(written, 1, commit=False)
@@ -88,9 +89,24 @@ def test_the_transaction_index_of_a_segment_that_is_being_deleted(written: Writt
     written.batch()
     directory = Directory(str(written.root))
     segments = directory.segments("t", 0)
-    for path in (first, first.with_suffix(".txnindex")):
-        path.rename(str(path) + DELETED)
+    put_away(first, suffix)
     assert directory.aborted(segments)["last"].tolist() == [3]
+
+
+def test_the_transaction_index_of_a_segment_that_was_compacted(written: Written) -> None:
+    """The index of before waits for its deletion with the log of before, and says nothing of this one, unless this
+    one's is not in its place yet.
+    """
+    written.batch(producer_id=1, transactional=True)
+    marker(written, 1, commit=False)
+    note(written, 1, 0, 3, 0)
+    directory, log, whole = Directory(str(written.root)), written.log, written.log.read_bytes()
+    put_away(log, DELETED)
+    log.write_bytes(whole)
+    assert directory.aborted(directory.segments("t", 0))["last"].tolist() == []
+    note(written, 1, 0, 3, 0)
+    log.with_suffix(".txnindex").rename(log.with_suffix(".txnindex.swap"))
+    assert directory.aborted(directory.segments("t", 0))["last"].tolist() == [3]
 
 
 def test_a_transaction_index_that_cannot_be_read_does_not_commit_what_was_aborted(written: Written) -> None:

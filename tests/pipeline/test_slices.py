@@ -13,7 +13,7 @@ from ottla.pipeline.directory import Bounds, Directory, dealt
 from ottla.pipeline.files import Files
 from ottla.protocol import records
 
-from .logs import Written, offsets, offsets_of
+from .logs import Written, offsets, offsets_of, put_away
 
 
 @pytest.fixture
@@ -118,6 +118,54 @@ def test_segments_that_the_cleaner_merges_between_planning_and_reading(
     elif second_is == "removed":
         logs[1].unlink()
     assert list(offsets_of(directory, slices)) == list(range(6, 72))
+
+
+def rewritten(log: Path, keep: range) -> None:
+    """What compaction leaves: the batches that begin in a range."""
+    whole = log.read_bytes()
+    kept = [one for one in records.batches(whole) if one.header.base_offset in keep]
+    log.write_bytes(b"".join(whole[one.position : one.position + one.header.size] for one in kept))
+    log.with_suffix(".index").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("slice_bytes", [200, 1 << 30])
+@pytest.mark.parametrize(
+    "suffixes", [(".deleted", ".1.deleted"), (".1.deleted", ".deleted"), (".9.deleted", ".10.deleted")]
+)
+def test_a_segment_that_was_compacted_before_it_is_deleted(
+    written: Written, slice_bytes: int, suffixes: tuple[str, str]
+) -> None:
+    """What it was before the compaction waits for its deletion, too, and has the next free name: the number does not
+    say which is the later one. It has a batch that the compaction removed, and lacks the later ones.
+    """
+    for _ in range(8):
+        written.batch()
+    log, whole = written.log, written.log.read_bytes()
+    rewritten(log, range(12))
+    written.roll()
+    written.batch()
+    put_away(log, suffixes[0])
+    log.write_bytes(whole)
+    rewritten(log, range(3, 24))
+    directory = Directory(str(written.root))
+    slices = list(directory.slices(directory.segments("t", 0), Bounds(), slice_bytes))
+    put_away(log, suffixes[1])
+    assert list(offsets_of(directory, slices)) == list(range(3, 27))
+
+
+@pytest.mark.parametrize("suffix", [".deleted", ".1.deleted"])
+def test_a_segment_that_is_compacted_and_deleted_between_planning_and_reading(written: Written, suffix: str) -> None:
+    """Its batches are at other positions than in the plan."""
+    for _ in range(8):
+        written.batch()
+    log = written.log
+    written.roll()
+    written.batch()
+    directory = Directory(str(written.root))
+    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 200))
+    rewritten(log, range(3, 24))
+    put_away(log, suffix)
+    assert list(offsets_of(directory, slices)) == list(range(3, 27))
 
 
 def test_a_batch_that_moved_to_where_another_was(written: Written) -> None:
