@@ -18,16 +18,17 @@ StreamOffset = dict[str, int | Ids]  # as Spark writes it into a checkpoint
 
 
 class Progress(NamedTuple):
-    """A parsed offset of a stream."""
+    """A parsed offset of a stream. `firsts`: the first offsets that there are, where it says how logs are now."""
 
     offsets: Offsets
     ids: Ids
+    firsts: Offsets
 
     @classmethod
     def of(cls, offset: StreamOffset) -> Progress:
         ids = offset.get(TOPIC_IDS, {})
         assert isinstance(ids, dict)
-        return cls({name: one for name, one in offset.items() if isinstance(one, int)}, ids)
+        return cls({name: one for name, one in offset.items() if isinstance(one, int)}, ids, {})
 
     def offset(self) -> StreamOffset:
         return {**self.offsets, TOPIC_IDS: self.ids} if self.ids else {**self.offsets}
@@ -51,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.until: Progress | None = None
 
     def now(self) -> Progress:
-        """Returns the end offsets of the partitions."""
+        """Returns the first and the end offsets of the partitions."""
         raise NotImplementedError
 
     def starting_offset(self, name: str) -> int:
@@ -78,12 +79,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"records may be lost: {', '.join(lost.values())}. With the option failOnDataLoss=false, a stream goes "
                 "on without what was deleted, and from the beginning with what was made again"
             )
-        again = {name: 0 for name in lost if name in now.offsets}
+        again = {name: now.firsts.get(name, 0) for name in lost if name in now.offsets}
         reached = within({**began.offsets, **again}, now.offsets, limit)
-        return Progress(reached, {**began.ids, **now.ids}).offset()
+        return Progress(reached, {**began.ids, **now.ids}, {}).offset()
 
     def lost(self, began: Progress, now: Progress) -> dict[str, str]:
-        """Returns the partitions that do not have any more what was read of them, and words about each."""
+        """Returns the partitions that do not have any more what was read of them, or what comes next, and words about
+        each.
+        """
         found = {}
         for name, at in began.offsets.items():
             end = now.offsets.get(name)
@@ -93,6 +96,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 found[name] = f"{name} was made again, with the topic id {now.ids[name]} in place of {began.ids[name]}"
             elif end < at != self.starting_offset(name):  # a stream may begin after the end, and wait there
                 found[name] = f"{name} ends at offset {end}, and was read up to {at}"
+            elif now.firsts.get(name, at) > at:
+                found[name] = f"{name} begins at offset {now.firsts[name]}, and was read up to {at}"
+        for name, first in now.firsts.items():
+            if first and name not in began.offsets:
+                found[name] = f"{name} is new, and begins at offset {first}"
         return found
 
 

@@ -13,7 +13,8 @@ startingTimestamp    in ms; inclusive; not for streams
 endingTimestamp      in ms; exclusive; not for streams
 maxOffsetsPerTrigger for streams
 failOnDataLoss       for streams; whether it is an error if a partition was deleted, or made again, or ends before what
-                     was read of it; if not, the stream goes on without it, or from its beginning
+                     was read of it, or if retention has deleted what comes next; if not, the stream goes on without
+                     it, from its beginning, or with what there is
 verifyCrc            whether a wrong CRC is an error
 verifyRecords        none, compressed or all: which batches the view `batches` opens, to report errors in `error`
 verifyIndex          whether the view `index` compares its entries with the log, to report errors in `error`

@@ -29,13 +29,15 @@ class Options:
     """Options of reading. `skip_broken` leaves out what cannot be read instead of raising BrokenLog. `opens`: which
     batches the view `batches` opens.
 
-    `against_log`: whether the view `index` compares its entries with the log.
+    `against_log`: whether the view `index` compares its entries with the log. `must_exist`: whether it is an error that
+    a segment was deleted after the plan.
     """
 
     verify_crc: bool = False
     skip_broken: bool = False
     opens: str = "none"
     against_log: bool = False
+    must_exist: bool = False
     limit_bytes: int = BATCH_BYTES_MAX
 
 
@@ -132,6 +134,7 @@ def opened(directory: Directory, part: Slice, options: Options, with_headers: bo
     """
     found = batches_of(directory, part)
     if found is None:
+        _check_deleted(part, options)
         return
     if found.gaps and not options.skip_broken and not _growing(part, found):
         raise BrokenLog(f"{part.segment.name()}: no complete batch at position {found.gaps[0][0]}")
@@ -152,6 +155,12 @@ def opened(directory: Directory, part: Slice, options: Options, with_headers: bo
             continue
         group.table["position"] += found.shift
         yield group
+
+
+def _check_deleted(part: Slice, options: Options) -> None:
+    """Raises BrokenLog if it is an error that a segment was deleted."""
+    if options.must_exist:
+        raise BrokenLog(f"records are lost: {part.segment.name()} was deleted before it was read")
 
 
 def _growing(part: Slice, found: Found) -> bool:
@@ -222,7 +231,7 @@ class Examined:
 def examined(
     directory: Directory, part: Slice, options: Options, with_crc: bool = True, with_kinds: bool = True
 ) -> Examined | None:
-    """Examines the batches of a slice; returns None if their segment was deleted."""
+    """Examines the batches of a slice; returns None if their segment was deleted. Raises BrokenLog."""
     unreadable: str | None = None
     try:
         found = batches_of(directory, part)
@@ -230,6 +239,7 @@ def examined(
         found = Found(b"", np.empty(0, TABLE), 0, [(part.start, part.end)])
         unreadable = f"cannot be read: {error.strerror or error}"
     if found is None:
+        _check_deleted(part, options)
         return None
     table = _wanted(found.table, part)
     valid = crc_verdicts(found.data, table) if with_crc else None
@@ -265,7 +275,7 @@ _UNKNOWN = (
 
 def batches(directory: Directory, part: Slice, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """Yields the batches of a slice as an Arrow batch of `schema`.
-    Bytes that are not a complete batch are a row with `error`.
+    Bytes that are not a complete batch are a row with `error`. Raises BrokenLog.
     """
     with_crc = "crcValid" in schema.names or "error" in schema.names
     found = examined(directory, part, options, with_crc, "controlType" in schema.names)

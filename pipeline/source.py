@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -114,6 +114,13 @@ class Planner:
             if self.source.view == "internal" and topic == CLUSTER_METADATA
             else None
         )
+
+    def first(self, topic: str, partition: int) -> int | None:
+        """Returns the first offset that there is, 0 if a snapshot stands for what was before; None without segments."""
+        segments = self.directory.segments(topic, partition)
+        if not segments:
+            return None
+        return 0 if self.snapshot(topic, partition) is not None else segments[0].base_offset
 
     def topic_ids(self) -> Ids:
         """Returns the ids of the topics of partitions, as far as these record them."""
@@ -229,17 +236,19 @@ class LogStreamReader(StreamReader):
     def __init__(self, source: Source, schema: StructType) -> None:
         if source.view not in STREAMED:
             raise ValueError(f"kafka-log: the view {source.view} does not support streaming")
-        self.source, self.schema = source, to_arrow_schema(schema, timezone="UTC")
+        read = replace(source.reading, must_exist=source.fail_on_data_loss)
+        self.source, self.schema = replace(source, reading=read), to_arrow_schema(schema, timezone="UTC")
         super().__init__(source.offsets_per_trigger, source.fail_on_data_loss)
 
     def now(self) -> Progress:
         planner = Planner(self.source)
-        ids, offsets = planner.topic_ids(), {}  # ids first: the ends of a log that is made again must not get old ones
+        # ids first: the ends of a log that is made again must not get old ones
+        found = Progress({}, planner.topic_ids(), {})
         for topic, number in planner.partitions():
-            end = planner.end(topic, number)
-            if end >= 0:
-                offsets[f"{topic}-{number}"] = end
-        return Progress(offsets, ids)
+            first, end = planner.first(topic, number), planner.end(topic, number)
+            if first is not None and end >= 0:
+                found.firsts[f"{topic}-{number}"], found.offsets[f"{topic}-{number}"] = first, end
+        return found
 
     def starting_offset(self, name: str) -> int:
         topic, _, number = name.rpartition("-")
@@ -254,19 +263,23 @@ class LogStreamReader(StreamReader):
                 snapshot = planner.snapshot(topic, number)
                 earliest = min(one.base_offset for one in (segments[0], snapshot) if one is not None)
                 found[f"{topic}-{number}"] = planner.end(topic, number) if wanted == LATEST else max(earliest, wanted)
-        return Progress(found, ids).offset()
+        return Progress(found, ids, {}).offset()
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
         planner, began, reached = Planner(self.source), Progress.of(start), Progress.of(end)
-        now = Progress({}, planner.topic_ids())
+        now = Progress({}, planner.topic_ids(), {})
         wanted = []
         for topic, number in planner.partitions():
             name = f"{topic}-{number}"
             first, behind = reached.first(began, name) or 0, reached.offsets.get(name, 0)
-            if now.is_other(reached, name):  # what is read again after a failure has gone meanwhile
-                if self.fail_on_data_loss:
+            is_other = now.is_other(reached, name)
+            if self.fail_on_data_loss and behind > first:  # what is read again after a failure may have gone meanwhile
+                there = planner.first(topic, number)
+                if is_other:
                     raise ValueError(f"records are lost: {name} was made again, with another topic id")
-            elif behind > first:
+                if there is not None and there > first:
+                    raise ValueError(f"records are lost: {name} begins at offset {there}, and is read from {first}")
+            if behind > first and not is_other:
                 wanted.append((topic, number, Bounds(first, behind - 1, whole_batches=self.source.view == "batches")))
         return planner.tasks(wanted)
 

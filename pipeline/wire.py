@@ -79,11 +79,11 @@ class Broker:
             number_of(options, "rowsPerSecond"),
         )
 
-    def consumer(self) -> Consumer:
-        """Returns a consumer without a group."""
+    def consumer(self, out_of_range: str = "error") -> Consumer:
+        """Returns a consumer without a group. `out_of_range`: what it does where its offset does not exist any more."""
         own = {"group.id": "kafka-wire", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 2}
         isolation = "read_committed" if self.committed else "read_uncommitted"
-        return Consumer({**own, "isolation.level": isolation, "auto.offset.reset": "error", **self.settings})
+        return Consumer({**own, "isolation.level": isolation, "auto.offset.reset": out_of_range, **self.settings})
 
     def limits(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Returns the first and the end offset of each partition.
@@ -134,10 +134,10 @@ class Range(InputPartition):
     behind: int
 
 
-def _read(broker: Broker, part: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read(broker: Broker, part: Range, schema: pa.Schema, out_of_range: str = "error") -> Iterator[pa.RecordBatch]:
     if part.first >= part.behind:
         return
-    consumer = broker.consumer()
+    consumer = broker.consumer(out_of_range)
     try:
         consumer.assign([TopicPartition(part.topic, part.number, part.first)])
         heard = time.monotonic()
@@ -236,8 +236,10 @@ class WireStreamReader(StreamReader):
         super().__init__(broker.offsets_per_trigger, broker.fail_on_data_loss)
 
     def now(self) -> Progress:
-        ends = {f"{topic}-{partition}": high for (topic, partition), (_, high) in self.broker.limits().items()}
-        return Progress(ends, {})
+        limits = {f"{topic}-{partition}": of for (topic, partition), of in self.broker.limits().items()}
+        return Progress(
+            {name: high for name, (_, high) in limits.items()}, {}, {name: low for name, (low, _) in limits.items()}
+        )
 
     def starting_offset(self, name: str) -> int:
         topic, _, number = name.rpartition("-")
@@ -261,7 +263,7 @@ class WireStreamReader(StreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
-        return _read(self.broker, partition, self.schema)
+        return _read(self.broker, partition, self.schema, "error" if self.fail_on_data_loss else "earliest")
 
 
 class _Sender:

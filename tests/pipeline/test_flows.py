@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from ottla.pipeline import wire as wires
 from ottla.pipeline.jobs import diff, load
 from ottla.pipeline.jobs import export as job
 from ottla.pipeline.jobs.export import dated, export
 from ottla.pipeline.jobs.specification import expression, parse
+from pyspark.sql.types import LongType, StructField, StructType
 
 from ottla.testing import Broker
 
@@ -196,6 +200,25 @@ def test_a_stream_from_topic_to_topic(spark: Any, broker: Broker, tmp_path: Path
     assert len([one for one in query.recentProgress if one["numInputRows"]]) == 3
     rows = wire(spark, broker, topic="target").selectExpr("cast(key as string)", "cast(value as string)").collect()
     assert sorted(tuple(row) for row in rows) == sorted((f"{n}", f"v{n}!") for n in range(600))
+
+
+def test_a_live_stream_goes_on_with_the_first_record_that_is_left(broker: Broker) -> None:
+    """Retention may delete records between the plan and the task that reads them, too."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for n in range(6):
+        producer.produce("aged", str(n))
+    assert producer.flush(30) == 0
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    (deleted,) = admin.delete_records([TopicPartition("aged", 0, 4)]).values()
+    assert deleted.result().low_watermark == 4
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "aged"}
+    columns = StructType([StructField("offset", LongType())])
+    fails = wires.WireStreamReader(wires.Broker.of(given), columns)
+    (task,) = fails.partitions({"aged-0": 0}, {"aged-0": 6})
+    with pytest.raises(KafkaException, match="out of range"):
+        list(fails.read(task))
+    goes_on = wires.WireStreamReader(wires.Broker.of({**given, "failOnDataLoss": "false"}), columns)
+    assert [n for batch in goes_on.read(task) for n in batch.column("offset").to_pylist()] == [4, 5]
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,94 @@ def test_a_topic_of_a_broker_that_was_made_again(monkeypatch: pytest.MonkeyPatch
     assert end == {"t-0": 4}
     assert [(one.first, one.behind) for one in stream.partitions({"t-0": 10}, end)] == [(OFFSET_BEGINNING, 4)]
     assert [(one.first, one.behind) for one in stream.partitions({"t-0": 2}, end)] == [(2, 4)]
+
+
+def retained(written: Written) -> None:
+    """Retention has deleted 0..5 of 0..8, before the broker wrote 9..11."""
+    written.batch(batches=2)
+    first = written.log
+    written.roll()
+    written.batch()
+    for kind in (".log", ".index", ".timeindex"):
+        first.with_suffix(kind).unlink(missing_ok=True)
+    written.batch()
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxRows(4)])
+def test_records_that_retention_deleted_before_they_were_read_are_an_error_or_left_out(
+    written: Written, limit: ReadLimit
+) -> None:
+    stream = Stream(written)
+    retained(written)
+    with pytest.raises(ValueError, match="records may be lost: t-0 begins at offset 6, and was read up to 0"):
+        stream.step(limit)
+    stream.options["failOnDataLoss"] = "false"
+    assert stream.step(limit) + stream.step() == list(range(6, 12))
+
+
+def test_records_that_were_read_before_retention_deleted_them_are_not_lost(written: Written) -> None:
+    written.batch(batches=2)
+    stream = Stream(written)
+    assert stream.step() == list(range(6))
+    first = written.log
+    written.roll()
+    written.batch()
+    first.unlink()
+    assert stream.step() == [6, 7, 8]
+
+
+def test_a_partition_that_is_new_to_a_stream_has_lost_its_first_records(written: Written) -> None:
+    (written.root / "t-1").mkdir()
+    stream = Stream(written)
+    (written.root / "t-1").rmdir()
+    written.directory.rename(written.root / "t-1")
+    written.directory, written.log = written.root / "t-1", written.root / "t-1" / written.log.name
+    retained(written)
+    Written(written.root)
+    with pytest.raises(ValueError, match="records may be lost: t-1 is new, and begins at offset 6"):
+        stream.step()
+    stream.options["failOnDataLoss"] = "false"
+    assert stream.step() == list(range(6, 12))
+
+
+def test_a_micro_batch_is_not_read_again_without_what_retention_deleted(written: Written) -> None:
+    written.batch(batches=2)
+    stream = Stream(written)
+    began, end = stream.at, stream.planned()
+    first = written.log
+    written.roll()
+    written.batch()
+    first.unlink()
+    with pytest.raises(ValueError, match="records are lost: t-0 begins at offset 6, and is read from 0"):
+        stream.read(began, end)
+    stream.options["failOnDataLoss"] = "false"
+    assert stream.read(began, end) == []
+
+
+@pytest.mark.parametrize("view", ["records", "batches"])
+def test_a_segment_that_is_deleted_between_planning_and_reading_is_an_error(written: Written, view: str) -> None:
+    written.batch()
+    first = written.log
+    written.roll()
+    written.batch()
+    for fails in (True, False):
+        stream = Stream(written, view=view, failOnDataLoss=str(fails).lower())
+        reader = LogStreamReader(Source.of(stream.options), StructType([StructField("position", LongType())]))
+        tasks = reader.partitions({"t-0": 0}, {"t-0": 6})
+        content = first.read_bytes()
+        first.unlink()
+        if fails:
+            with pytest.raises(ValueError, match=r"records are lost: t-0/0+\.log was deleted before it was read"):
+                [batch for task in tasks for batch in reader.read(task)]
+        else:
+            assert [batch.num_rows for task in tasks for batch in reader.read(task)]
+        first.write_bytes(content)
+
+
+def test_the_first_records_of_a_topic_of_a_broker_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broker, "limits", lambda broker: {("t", 0): (2, 4)})
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}
+    with pytest.raises(ValueError, match="t-0 begins at offset 2, and was read up to 1"):
+        WireStreamReader(Broker.of(given), SCHEMA).latestOffset({"t-0": 1}, EVERYTHING)
+    goes_on = WireStreamReader(Broker.of({**given, "failOnDataLoss": "false"}), SCHEMA)
+    assert goes_on.latestOffset({"t-0": 1}, EVERYTHING) == {"t-0": 4}
