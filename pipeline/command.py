@@ -269,7 +269,8 @@ _job(
     "--fail-on-data-loss/--go-on",
     default=True,
     show_default=True,
-    help="Whether to fail if a topic was deleted, or made again, since the last export; else go on from its beginning.",
+    help="Whether to fail if a topic was deleted or made again since the last export, or retention deleted what comes "
+    "next; else go on from the beginning that there is.",
 )
 @click.option("--format", "kind", type=click.Choice(["parquet"]), default="parquet", show_default=True)
 @SETTING

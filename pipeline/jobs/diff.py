@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from ..files import is_directory
+from ..views import RECORDS
 from . import Report
 
 FIELDS = (
@@ -28,6 +29,8 @@ FIELDS = (
     "control",
     "leaderEpoch",
 )
+PLACE = ("topic", "partition", "offset")
+MILLISECONDS = "timestampMs"
 WHERE = ("client", "api", "direction", "number")
 FLAT = "client string, api string, direction string, version int, line long, field string, value string"
 _FLAT = pa.schema(
@@ -44,8 +47,10 @@ def report(
     if not is_directory(left):
         return _report(of_logs(messages(spark, left), messages(spark, right), ignored))
     options = {} if topics is None else {"topic": topics}
+    kinds = {one.name: one.kind for one in RECORDS}
+    columns = ", ".join([f"{one} {kinds[one]}" for one in (*PLACE, *FIELDS)] + [f"{MILLISECONDS} long"])
     one, other = (
-        spark.read.format("kafka-log").options(path=path, mode="dropmalformed", **options).load()
+        spark.read.format("kafka-log").schema(columns).options(path=path, mode="dropmalformed", **options).load()
         for path in (left, right)
     )
     return _report(of_records(one, other, ignored))
@@ -59,43 +64,45 @@ def _report(differences: DataFrame) -> Report:
 
 def of_records(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -> DataFrame:
     """Returns a row for each field that differs between records of the same offset; `field` is `record` if one side
-    lacks the record.
+    lacks the record. With the column `timestampMs` on both sides, timestamps that Spark's type cannot hold differ, too.
     """
     fields = [name for name in FIELDS if name not in set(ignored)]
-    place = ["topic", "partition", "offset"]
+    exact = [MILLISECONDS] if all(MILLISECONDS in one.columns for one in (left, right)) else []
 
     def side(frame: DataFrame, name: str) -> DataFrame:
-        texts = [_text(one).alias(one) for one in fields]
-        return frame.select(*place, f.struct(*texts).alias(name))
+        return frame.select(*PLACE, f.struct(*fields, *exact).alias(name))
 
-    rows = side(left, "l").join(side(right, "r"), place, "full")
+    def difference(name: str) -> Column:
+        compared = exact[0] if exact and name == "timestamp" else name
+        texts = [_text(side, name, bool(exact)).alias(to) for side, to in (("l", "left"), ("r", "right"))]
+        differs = ~f.col(f"l.{compared}").eqNullSafe(f.col(f"r.{compared}"))
+        return f.when(differs, f.struct(f.lit(name).alias("field"), *texts))
+
+    rows = side(left, "l").join(side(right, "r"), list(PLACE), "full")
     alone = f.col("l").isNull() | f.col("r").isNull()
     there = f.struct(
         f.lit("record").alias("field"),
         f.when(f.col("l").isNotNull(), f.lit("there")).alias("left"),
         f.when(f.col("r").isNotNull(), f.lit("there")).alias("right"),
     )
-    each = f.array(
-        *[
-            f.struct(f.lit(one).alias("field"), f.col(f"l.{one}").alias("left"), f.col(f"r.{one}").alias("right"))
-            for one in fields
-        ]
-    )
-    differ = f.filter(each, lambda d: ~d["left"].eqNullSafe(d["right"]))
-    found = rows.select(*place, f.explode(f.when(alone, f.array(there)).otherwise(differ)).alias("d"))
-    return found.select(*place, "d.*").orderBy(*place, "field")
+    differ = f.array_compact(f.array(*map(difference, fields)))
+    found = rows.select(*PLACE, f.explode(f.when(alone, f.array(there)).otherwise(differ)).alias("d"))
+    return found.select(*PLACE, "d.*").orderBy(*PLACE, "field")
 
 
-def _text(name: str) -> Column:
+def _text(side: str, name: str, is_exact: bool) -> Column:
+    """Returns a value as text. Texts of values that differ may be equal: those of bytes and their hexadecimal form."""
+    value = f.col(f"{side}.{name}")
     if name in ("key", "value"):
-        text = f.col(name).cast("string")
-        return f.when(f.expr(f"is_valid_utf8({name})"), text).otherwise(f.concat(f.lit("0x"), f.hex(name)))
+        return f.when(f.is_valid_utf8(value), value.cast("string")).otherwise(f.concat(f.lit("0x"), f.hex(value)))
     if name == "headers":
         pairs = f.transform(
-            "headers", lambda h: f.concat(h["key"], f.lit("="), f.coalesce(f.hex(h["value"]), f.lit("null")))
+            value, lambda h: f.concat(h["key"], f.lit("="), f.coalesce(f.hex(h["value"]), f.lit("null")))
         )
         return f.concat_ws(" ", pairs)
-    return f.col(name).cast("string")
+    if name == "timestamp" and is_exact:
+        return f.coalesce(value.cast("string"), f.concat(f.col(f"{side}.{MILLISECONDS}"), f.lit(" ms")))
+    return value.cast("string")
 
 
 def messages(spark: SparkSession, path: str) -> DataFrame:

@@ -18,6 +18,8 @@ from ottla.pipeline.jobs import diff, load
 from ottla.pipeline.jobs import export as job
 from ottla.pipeline.jobs.export import dated, export
 from ottla.pipeline.jobs.specification import expression, parse
+from ottla.protocol import records
+from ottla.protocol.records import Record, Template
 from pyspark.sql.types import LongType, StructField, StructType
 
 from ottla.testing import Broker
@@ -283,6 +285,36 @@ def test_what_two_directories_have_different(spark: Any, archive: Path) -> None:
     assert {row.field for row in rows} == {"record"}
     assert all((row.left, row.right) == ("there", None) for row in rows)
     assert len(rows) == 492 - 132
+
+
+def test_values_that_have_the_same_text_or_that_spark_cannot_hold_differ(spark: Any, tmp_path: Path) -> None:
+    """Timestamps in nanoseconds are after the last one that Spark knows, bytes are shown in hexadecimal, and in October
+    there are two moments with the same hour.
+    """
+    first = [
+        Record(b"k", b"\xff", 1_729_989_000_000, 0),
+        Record(b"k", b"v", 1_700_000_000_000_000_000, 1, [("h", b"A")]),
+    ]
+    second = [
+        Record(b"k", b"0xFF", 1_729_992_600_000, 0),
+        Record(b"k", b"v", 1_700_000_000_000_000_001, 1, [("h=41 h", b"A")]),
+    ]
+    paths = []
+    for name, made in (("left", first), ("right", second)):
+        (tmp_path / name).mkdir()
+        written = Written(tmp_path / name)
+        written.log.write_bytes(records.encode(made, Template(base_offset=0)))
+        paths.append(str(tmp_path / name))
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        found = diff.report(spark, *paths).tables["differences"].collect()
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+    assert [(row.offset, row.field) for row in found] == [
+        (0, "timestamp"), (0, "value"), (1, "headers"), (1, "timestamp")
+    ]  # fmt: skip
+    assert (found[-1].left, found[-1].right) == ("1700000000000000000 ms", "1700000000000000001 ms")
+    assert diff.report(spark, *paths, ["timestamp", "value", "headers"]).tables["differences"].collect() == []
 
 
 def test_what_two_request_logs_have_different(spark: Any, tmp_path: Path) -> None:
