@@ -1,7 +1,8 @@
 """One Spark session for all tests, and two data directories with the same story: one of ottla, and one that Apache
 Kafka 4.4.0 wrote.
 
-What other processes do, they do while the session starts and the tests run that need none of it.
+The session starts while the tests run that need none, and other processes work while the tests run that do not need
+them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import tarfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,16 +33,26 @@ FAST = {
     "spark.log.level": "OFF",
 }
 WITH_JAVAS = {"killed_export", "on_a_cluster", "in_a_server"}
-ARCHIVE = Path(__file__).parent / "data" / "kafka.tar.xz"
+HERE = Path(__file__).parent
+ARCHIVE = HERE / "data" / "kafka.tar.xz"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long beside the tests is waited for at the end. What has several Javas of its own runs only with
+    """What needs nothing else comes first: Spark starts meanwhile, with the environment that some tests change. What
+    takes long beside the tests is waited for at the end. What has several Javas of its own runs only with
     OTTLA_CLUSTER=1: two cores that run all tests are too slow for it.
     """
     if not os.environ.get("OTTLA_CLUSTER"):
         items[:] = [item for item in items if not fixtures_of(item) & WITH_JAVAS]
-    items.sort(key=lambda item: bool({"declared", "live_on_kafkas_clients", *WITH_JAVAS} & fixtures_of(item)))
+    own = [item for item in items if item.path.is_relative_to(HERE)]
+    items[:] = [item for item in items if not item.path.is_relative_to(HERE)] + sorted(own, key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    needed = fixtures_of(item)
+    if needed & {"declared", "live_on_kafkas_clients", *WITH_JAVAS}:
+        return 2
+    return int(bool(needed & {"spark", "broker", "in_s3", "monkeypatch"}))
 
 
 def fixtures_of(item: pytest.Item) -> set[str]:
@@ -54,20 +65,27 @@ class Beside:
     """
 
     def __init__(self, wanted: set[str]) -> None:
-        self.wanted, self.pool = wanted, ThreadPoolExecutor(3)
+        self.wanted, self.pool = wanted, ThreadPoolExecutor(4)
         self.done: dict[str, Future[Any]] = {}
 
     def begin(self, fixture: str, work: Callable[[], Any]) -> None:
         if fixture in self.wanted:
             self.done[fixture] = self.pool.submit(work)
 
+    def after(self, fixture: str, work: Callable[[], Any]) -> Any:
+        """Does what would take the processor from what is waited for first."""
+        if fixture in self.done:
+            wait([self.done[fixture]])
+        return work()
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="session", autouse=True)
 def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Iterator[Beside]:
     """What fixtures of the same names return."""
     needed = Beside(
         {name for item in request.session.items if isinstance(item, pytest.Function) for name in item.fixturenames}
     )
+    needed.begin("spark", lambda: started(str(archive / "story")))
     needed.begin("served", lambda: serve(tmp_path_factory.mktemp("served")))
     for name, judge in (
         ("live_on_kafkas_clients", live.on_kafkas_clients),
@@ -77,30 +95,45 @@ def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     needed.begin(
         "killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export"))
     )
-    needed.begin("declared", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared")))
+    needed.begin(
+        "declared",
+        lambda: needed.after(
+            "spark", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared"))
+        ),
+    )
     needed.begin("in_a_server", lambda: apart.served(str(archive / "story"), tmp_path_factory.mktemp("server")))
     if "on_a_cluster" in needed.wanted:
         stored = request.getfixturevalue("in_s3")
         needed.begin("on_a_cluster", lambda: cluster.run_job("lag", stored, tmp_path_factory.mktemp("cluster")))
     yield needed
     needed.pool.shutdown(cancel_futures=True)
+    session = needed.done.get("spark")
+    if session is not None and not session.cancelled() and session.exception() is None:
+        session.result().stop()
 
 
-@pytest.fixture(scope="session")
-def spark(beside: Beside) -> Iterator[Any]:
-    try:
-        check_java()
-    except RuntimeError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(error))
+def started(directory: str) -> Any:
+    """A session that has read a directory: it has the processes of Python that it needs. Raises RuntimeError without
+    Java.
+    """
+    check_java()
     connector = jars.connector()
     # an archive is used if there is one: to make it takes longer than what it saves here
     classes = class_archive(cache_directory(), Path(pipeline.spark_home(), "jars"), create=False)
     java = {pipeline.JAVA_OPTIONS: f"{FAST[pipeline.JAVA_OPTIONS]} {classes}"}
     session = pipeline.session(**{**FAST, **java, **({"spark.jars": connector} if connector else {})})
-    yield session
-    session.stop()
+    session.read.format("kafka-log").option("path", directory).load().where("offset = 0").count()
+    return session
+
+
+@pytest.fixture(scope="session")
+def spark(beside: Beside) -> Any:
+    try:
+        return beside.done["spark"].result()
+    except RuntimeError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
 
 
 class Told(NamedTuple):
