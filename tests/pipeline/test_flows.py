@@ -299,22 +299,21 @@ def test_values_that_have_the_same_text_or_that_spark_cannot_hold_differ(spark: 
         Record(b"k", b"0xFF", 1_729_992_600_000, 0),
         Record(b"k", b"v", 1_700_000_000_000_000_001, 1, [("h=41 h", b"A")]),
     ]
-    paths = []
+    left, right = str(tmp_path / "left"), str(tmp_path / "right")
     for name, made in (("left", first), ("right", second)):
         (tmp_path / name).mkdir()
         written = Written(tmp_path / name)
         written.log.write_bytes(records.encode(made, Template(base_offset=0)))
-        paths.append(str(tmp_path / name))
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
-        found = diff.report(spark, *paths).tables["differences"].collect()
+        found = diff.report(spark, left, right).tables["differences"].collect()
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
     assert [(row.offset, row.field) for row in found] == [
         (0, "timestamp"), (0, "value"), (1, "headers"), (1, "timestamp")
     ]  # fmt: skip
     assert (found[-1].left, found[-1].right) == ("1700000000000000000 ms", "1700000000000000001 ms")
-    assert diff.report(spark, *paths, ["timestamp", "value", "headers"]).tables["differences"].collect() == []
+    assert diff.report(spark, left, right, ["timestamp", "value", "headers"]).tables["differences"].collect() == []
 
 
 def test_what_two_request_logs_have_different(spark: Any, tmp_path: Path) -> None:
