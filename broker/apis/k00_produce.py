@@ -93,8 +93,8 @@ async def narrowed(context: Context, request: messages.ProduceRequest) -> Callab
     allowed, refused = await TOPICS.parted(context, request.topic_data, name_of)
     if not refused:
         return None
-    request.topic_data = allowed = _last_of_each(allowed)
-    refused = _last_of_each(refused)
+    allowed, refused = _last_of_each(allowed), _last_of_each(refused)
+    request.topic_data = allowed
     count = sum(len(topic.partition_data) for topic in (*allowed, *refused))
     tried = _tried(context, allowed) if count <= SMALL else 0  # more are not in this order
 
