@@ -25,6 +25,7 @@ FIRST, LAST = -(1 << 62), 1 << 62
 SLICE_BYTES_MIN, SLICE_BYTES_MAX = 4 << 20, 16 << 20
 LITTLE_BYTES = 64 << 20
 WINDOW_BYTES = 4 << 20
+SWAP_LOOKS = 50
 
 _INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -159,9 +160,7 @@ class Directory:
     def segments(self, topic: str, partition: int) -> list[Segment]:
         """Returns the segments in order, without those that are being deleted; empty if the partition was deleted."""
         try:
-            directory = layout.partition_directory(topic, partition)
-            # a directory in place of a segment is damage, which reading it reports; a pipe is left alone
-            names = sorted([*self.files.of_kind(directory, "file"), *self.files.of_kind(directory, "directory")])
+            names = self._names(layout.partition_directory(topic, partition))
         except FileNotFoundError:
             return []
         bases = [layout.offset_of(name) for name in names if _SEGMENT.fullmatch(name)]
@@ -173,6 +172,18 @@ class Directory:
             except FileNotFoundError:
                 continue  # retention has removed it since
         return found
+
+    def _names(self, directory: str) -> list[str]:
+        """Lists a partition; again while a cleaned segment waits for its place, which a broker gives it at once when it
+        has put away the one before. What a crash has left there keeps its name.
+        """
+        for _ in range(SWAP_LOOKS):
+            # a directory in place of a segment is damage, which reading it reports; a pipe is left alone
+            names = sorted([*self.files.of_kind(directory, "file"), *self.files.of_kind(directory, "directory")])
+            there = set(names)
+            if all(one.removesuffix(layout.SWAP) in there for one in names if one.endswith(layout.LOG + layout.SWAP)):
+                break
+        return names
 
     def merged_into(self, segment: Segment) -> Segment | None:
         """Returns the segment that the cleaner has put the batches of a removed one into; None if there is none before

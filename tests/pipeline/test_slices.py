@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ottla.pipeline import directory as directories
 from ottla.pipeline import reading
 from ottla.pipeline.directory import Bounds, Directory, dealt
 from ottla.pipeline.files import Files
@@ -166,6 +167,30 @@ def test_a_segment_that_is_compacted_and_deleted_between_planning_and_reading(wr
     rewritten(log, range(3, 24))
     put_away(log, suffix)
     assert list(offsets_of(directory, slices)) == list(range(3, 27))
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_segment_that_is_compacted_during_planning(
+    written: Written, monkeypatch: pytest.MonkeyPatch, is_finished: bool
+) -> None:
+    """The log of before is put away, and the cleaned one has no place yet. A crash may leave it so."""
+    for _ in range(2):
+        written.batch()
+        written.roll()
+    first, looks, of_kind = written.directory / f"{0:020d}.log", [], Files.of_kind
+    swap = first.rename(f"{first}.swap")
+
+    def looked(files: Files, directory: str, kind: str) -> list[str]:
+        looks.append(kind)
+        found = of_kind(files, directory, kind)
+        if is_finished and kind == "directory" and looks.count(kind) == 3:
+            swap.rename(first)
+        return found
+
+    monkeypatch.setattr(Files, "of_kind", looked)
+    segments = Directory(str(written.root)).segments("t", 0)
+    assert [one.base_offset for one in segments] == ([0, 3, 6] if is_finished else [3, 6])
+    assert looks.count("file") == (4 if is_finished else directories.SWAP_LOOKS)
 
 
 def test_a_batch_that_moved_to_where_another_was(written: Written) -> None:
