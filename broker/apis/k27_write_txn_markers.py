@@ -1,6 +1,10 @@
 """WriteTxnMarkers, versions 1 and 2: ends transactions in partitions. Brokers send it, and administrators to abort a
 hanging transaction (KIP-664).
 
+**Behaviour**
+- A marker without a producer id or epoch cannot be written. As in Kafka, where it raises an exception, it fails the
+  whole request, after the markers before it were written. It fails nothing if none of its partitions is here.
+
 **Versions**
 - 1 flexible
 - 2 the transaction version, which decides how the epoch of the marker is checked (KIP-1228)
@@ -48,9 +52,6 @@ async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> 
     broker = context.broker
     if not ALTERS.allows(context) and not BROKERS.allows(context):
         raise ApiError(BROKERS.code)
-    if any(marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH for marker in request.markers):
-        # a marker without a producer id cannot be written; in Kafka an exception fails the whole request
-        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     waiting: list[tuple[int, str, int, Later[None]]] = []
     pace = Pace(broker.turn, STEP_MARKERS)
     for marker in request.markers:
@@ -62,12 +63,15 @@ async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> 
             bool(marker.transaction_result),
             version,
         )
+        can_be_written = marker.producer_id != NO_PRODUCER_ID and marker.producer_epoch != NO_EPOCH
         batch = end.batch(broker.schedule.now_ms())
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 partition = broker.partitions.by_name.get((topic.name, index))
                 if partition is None or partition.offline:
                     later: Later[None] = failed_later(ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+                elif not can_be_written:
+                    return _refused(request)
                 elif not broker.partitions.leads(partition):
                     later = failed_later(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
                 else:
@@ -84,6 +88,18 @@ async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> 
     return messages.WriteTxnMarkersResponse(
         markers=[_result(producer_id, codes) for producer_id, codes in found.items()]
     )
+
+
+def _refused(request: messages.WriteTxnMarkersRequest) -> messages.WriteTxnMarkersResponse:
+    """Returns the reply to a request that an exception has ended. Of a producer that has several markers it tells the
+    last one's partitions, as Kafka does, which keeps them by producer.
+    """
+    code = int(Errors.UNKNOWN_SERVER_ERROR)
+    found = {
+        marker.producer_id: {(topic.name, index): code for topic in marker.topics for index in topic.partition_indexes}
+        for marker in request.markers
+    }
+    return messages.WriteTxnMarkersResponse(markers=[_result(one, codes) for one, codes in found.items()])
 
 
 def _result(

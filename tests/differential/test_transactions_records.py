@@ -239,6 +239,47 @@ def test_markers_from_outside(pair: Pair, version: int, transactions: int) -> No
     assert pair.errors("WriteTxnMarkers") >= {"UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
+@pytest.mark.parametrize("version", versions("WriteTxnMarkers"))
+def test_markers_that_cannot_be_written(pair: Pair, version: int) -> None:
+    """Without a producer id or epoch. One that no partition here gets fails nothing; others fail the whole request,
+    after the markers before them were written.
+    """
+    name = f"unwritable-{version}"
+    topic(pair, name, 2)
+    writer = initialized(pair, name)
+    produced(pair, 12, writer, name, b"a")
+    r = m.WriteTxnMarkersRequest
+
+    def asked(*markers: tuple[Writer | int, int, dict[str, list[int]]]) -> None:
+        def make(side: int) -> Any:
+            rows = []
+            for who, epoch, places in markers:
+                one = r.WritableTxnMarker(producer_id=who if isinstance(who, int) else who.ids[side])
+                one.topics = [r.WritableTxnMarkerTopic(name=n, partition_indexes=of) for n, of in places.items()]
+                one.producer_epoch = epoch
+                rows.append(one)
+            return r(markers=rows)
+
+        pair.both("WriteTxnMarkers", version, make)
+
+    # one partition of each producer: Kafka's maps have an order of their own
+    here: dict[str, list[int]] = {name: [0]}
+    empty: dict[str, list[int]] = {name: [], "missing": []}
+    asked((-1, 0, {}))
+    asked((-1, 0, empty))
+    asked((writer, -1, {"missing": [0]}))
+    asked((-1, -1, empty), (-1, 0, {name: [7]}), (writer, -1, {name: [-1]}))
+    asked((-1, 0, {"__consumer_offsets": [0]}))
+    watched(pair, name)
+    asked((-1, 0, here))
+    asked((-1, 0, {}), (writer, -1, {name: [0], "missing": []}), (-1, -1, {name: [1]}))
+    watched(pair, name)
+    asked((writer, 0, here), (writer, -1, {name: [1]}), (writer, 0, {name: [1]}))
+    watched(pair, name)
+    watched(pair, name, 1)
+    assert pair.errors("WriteTxnMarkers") == {"UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
 # share groups
 
 
