@@ -101,14 +101,18 @@ async def answer(
     topic_result: Callable[..., Result],
     partition_result: Callable[..., Out],
     fill: Callable[[Out, Given], None] = lambda out, given: None,
+    *,
+    needs_partitions: bool = True,
 ) -> list[Result]:
-    """Returns the results of a request. A request without a group, topics or partitions has none, as in Kafka.
+    """Returns the results of a request. A request without a group or topics has none, as in Kafka, and if it
+    `needs_partitions`, neither has one of which a topic has no partitions.
 
     `call` is made for each share-partition with its part of the request, for those of a step at once; `fill` writes its
     result into the part of the reply. Each part of a request is carried out. A share-partition that has several has the
     result of the last, as in Kafka, whose ShareCoordinatorService keeps them by partition.
     """
-    if not request.group_id or not request.topics or any(not topic.partitions for topic in request.topics):
+    is_empty = needs_partitions and any(not topic.partitions for topic in request.topics)
+    if is_empty or not request.group_id or not request.topics:
         return []
     results: dict[bytes, dict[int, Out]] = {}
     parts = [(bytes(topic.topic_id), part) for topic in request.topics for part in topic.partitions]

@@ -1,4 +1,8 @@
-"""InitializeShareGroupState, version 0: initializes share-partitions, or resets them to another offset (KIP-932)."""
+"""InitializeShareGroupState, version 0: initializes share-partitions, or resets them to another offset (KIP-932).
+
+**Behaviour**
+- A topic without partitions is left out of the reply; the other four APIs refuse such a request as a whole.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ async def handle(
         lambda key, part: states.initialize_state(key, part.state_epoch, part.start_offset),
         r.InitializeStateResult,
         r.PartitionResult,
+        needs_partitions=False,
     )
     return r(results=await calls)
 

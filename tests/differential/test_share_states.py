@@ -163,6 +163,34 @@ def test_a_share_partition_that_a_request_names_several_times_has_one_result(pai
     both("ReadShareGroupStateSummary", s.ReadStateSummaryData, [s.PartitionData(partition=p) for p in named])
 
 
+def test_a_topic_without_partitions(pair: Pair) -> None:
+    """Only an initialization is carried out for the other topics."""
+    ids = topic(pair, "some", 2)
+
+    def both(name: str, topic_of: Any, part: Any) -> None:
+        request_of = getattr(m, f"{name}Request")
+
+        def request(side: int) -> Any:
+            rows = [topic_of(topic_id=b"e" * 16), topic_of(topic_id=ids[side], partitions=[part])]
+            return request_of(group_id="some", topics=rows)
+
+        pair.both(name, 0, request)
+        pair.both(name, 0, lambda side: request_of(group_id="some", topics=[topic_of(topic_id=ids[side])]))
+        pair.ask(name, 0, request_of(group_id="some", topics=[]))
+
+    i, w, r = m.InitializeShareGroupStateRequest, m.WriteShareGroupStateRequest, m.ReadShareGroupStateRequest
+    s, d = m.ReadShareGroupStateSummaryRequest, m.DeleteShareGroupStateRequest
+    both(
+        "InitializeShareGroupState", i.InitializeStateData, i.PartitionData(partition=1, state_epoch=2, start_offset=4)
+    )
+    both("ReadShareGroupState", r.ReadStateData, r.PartitionData(partition=1))
+    both("WriteShareGroupState", w.WriteStateData, w.PartitionData(partition=1, state_epoch=2, start_offset=5))
+    both("DeleteShareGroupState", d.DeleteStateData, d.PartitionData(partition=1))
+    both("ReadShareGroupStateSummary", s.ReadStateSummaryData, s.PartitionData(partition=1))
+    States(pair, "some", ids, 0).read(0, partition=1)
+    assert pair.errors("InitializeShareGroupState") == {"NONE"}
+
+
 def test_offsets_are_described_altered_and_deleted(pair: Pair) -> None:
     ids = began(pair, "so", 2)
     produce(pair, "so", ids, batch(*"abcdef"))
