@@ -2,7 +2,8 @@
 
 **Behaviour**
 - One unknown partition fails all partitions of its transaction.
-- Where partitions are answered one by one, topics without partitions are left out.
+- Where partitions are answered one by one, topics without partitions are left out, and what is named again is answered
+  once.
 
 **Versions**
 - 2 PRODUCER_FENCED (KIP-588)
@@ -13,6 +14,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -100,9 +102,9 @@ async def _results(
     """Returns the results by topic for one transaction."""
     named = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
     codes = await _refused(context, transaction, named)
-    topics = transaction.topics
+    topics: Iterable[tuple[str, Iterable[int]]] = [(topic.name, topic.partitions) for topic in transaction.topics]
     if codes is not None or transaction.verify_only:
-        topics = [topic for topic in topics if topic.partitions]
+        topics = _by_topic(named).items()
     if codes is None:
         try:
             codes = await _codes(context, transaction, named)
@@ -112,16 +114,21 @@ async def _results(
     r = messages.AddPartitionsToTxnResponse
     return [
         r.AddPartitionsToTxnTopicResult(
-            name=topic.name,
+            name=name,
             results_by_partition=[
-                r.AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=codes[topic.name, index]
-                )
-                for index in topic.partitions
+                r.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[name, index])
+                for index in indexes
             ],
         )
-        for topic in topics
+        for name, indexes in topics
     ]
+
+
+def _by_topic(named: list[tuple[str, int]]) -> dict[str, dict[int, None]]:
+    found: dict[str, dict[int, None]] = {}
+    for name, index in named:
+        found.setdefault(name, {})[index] = None
+    return found
 
 
 async def _refused(

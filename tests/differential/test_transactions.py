@@ -15,6 +15,7 @@ from ..support.stories.transactions import (
     SETTINGS,
     Writer,
     added,
+    adding,
     asked,
     described,
     ended,
@@ -162,18 +163,7 @@ def test_topics_without_partitions_join(pair: Pair, version: int) -> None:
 
     def ask(*topics: tuple[str, list[int]], by: Writer = writer, only: bool = False) -> None:
         wanted = [a.AddPartitionsToTxnTopic(name=name, partitions=partitions) for name, partitions in topics]
-
-        def make(side: int) -> Any:
-            if version >= 4:
-                return a(transactions=[asked(by, side, wanted, only)])
-            return a(
-                v3_and_below_transactional_id=by.name,
-                v3_and_below_producer_id=by.ids[side],
-                v3_and_below_producer_epoch=by.epoch,
-                v3_and_below_topics=wanted,
-            )
-
-        pair.both("AddPartitionsToTxn", version, make)
+        pair.both("AddPartitionsToTxn", version, lambda side: adding(version, by, side, wanted, only))
 
     for by in (writer, writer._replace(name="nobody")):
         ask((name, []), by=by)
@@ -182,6 +172,26 @@ def test_topics_without_partitions_join(pair: Pair, version: int) -> None:
         if version >= 4:
             ask((name, []), (name, [0]), by=by, only=True)
             ask((name, []), by=by, only=True)
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 5])
+def test_topics_that_are_named_twice_join(pair: Pair, version: int) -> None:
+    name = f"again-{version}"
+    topic(pair, name)
+    writer = initialized(pair, name)
+    t = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+
+    def ask(*topics: tuple[str, list[int]], by: Writer = writer, only: bool = False) -> None:
+        wanted = [t(name=name, partitions=partitions) for name, partitions in topics]
+        pair.both("AddPartitionsToTxn", version, lambda side: adding(version, by, side, wanted, only))
+
+    for by in (writer.at(5), writer._replace(name="nobody"), writer):
+        ask((name, [0]), (name, [0]), by=by)
+        ask((name, [0, 0]), by=by)
+        ask(("absent", [0]), ("absent", [0]), by=by)
+        ask(("absent", [0, 0]), by=by)
+        if version >= 4:
+            ask((name, [0]), (name, [0, 0]), by=by, only=True)
 
 
 @pytest.mark.parametrize("version", versions("AddOffsetsToTxn"))

@@ -84,18 +84,21 @@ def settle(pair: Pair, *names: str) -> None:
 def added(pair: Pair, version: int, writer: Writer, name: str, *partitions: int) -> None:
     a = m.AddPartitionsToTxnRequest
 
-    def make(side: int) -> Any:
-        topics = [a.AddPartitionsToTxnTopic(name=name, partitions=list(partitions))]
-        if version < 4:
-            return a(
-                v3_and_below_transactional_id=writer.name,
-                v3_and_below_producer_id=writer.ids[side],
-                v3_and_below_producer_epoch=writer.epoch,
-                v3_and_below_topics=topics,
-            )
-        return a(transactions=[asked(writer, side, topics)])
+    topics = [a.AddPartitionsToTxnTopic(name=name, partitions=list(partitions))]
+    pair.both("AddPartitionsToTxn", version, lambda side: adding(version, writer, side, topics))
 
-    pair.both("AddPartitionsToTxn", version, make)
+
+def adding(version: int, writer: Writer, side: int, topics: list[Any], verify_only: bool = False) -> Any:
+    """Returns an AddPartitionsToTxn of one transaction."""
+    a = m.AddPartitionsToTxnRequest
+    if version >= 4:
+        return a(transactions=[asked(writer, side, topics, verify_only)])
+    return a(
+        v3_and_below_transactional_id=writer.name,
+        v3_and_below_producer_id=writer.ids[side],
+        v3_and_below_producer_epoch=writer.epoch,
+        v3_and_below_topics=topics,
+    )
 
 
 def asked(writer: Writer, side: int, topics: list[Any], verify_only: bool = False) -> Any:
