@@ -69,29 +69,26 @@ async def acknowledge(context: Context, request: Request, member: SessionKey, de
     found: Outcomes = {}
     empty: list[TopicPartition] = []
     waiting: dict[TopicPartition, Later[None]] = {}
-    for topic in request.topics:
-        topic_id = bytes(topic.topic_id)
-        name = broker.image.topic_names.get(topic_id)
-        for partition in topic.partitions:
-            key = topic_id, partition.partition_index
-            batches = [
-                Acknowledgement(b.first_offset, b.last_offset, b.acknowledge_types)
-                for b in partition.acknowledgement_batches
-            ]
-            if name is None:
-                found[key] = ApiError(Errors.UNKNOWN_TOPIC_ID)
-            elif not _is_valid(batches, context.version, request.is_renew_ack):
-                found[key] = ApiError(Errors.INVALID_REQUEST)
-            elif name in denied:
-                found[key] = ApiError(TOPICS.code)
-            elif not 0 <= partition.partition_index < broker.image.partition_counts.get(topic_id, 0):
-                found[key] = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-            elif not batches:
-                empty.append(key)
-            else:
-                waiting[key] = broker.share_partitions.acknowledge(
-                    PartitionKey(member.group_id, *key), member.member_id, batches
-                )
+    # of a partition that is named again the last counts, as in Kafka
+    named = {(bytes(t.topic_id), part.partition_index): part for t in request.topics for part in t.partitions}
+    for key, part in named.items():
+        name = broker.image.topic_names.get(key[0])
+        given = part.acknowledgement_batches
+        batches = [Acknowledgement(b.first_offset, b.last_offset, b.acknowledge_types) for b in given]
+        if name is None:
+            found[key] = ApiError(Errors.UNKNOWN_TOPIC_ID)
+        elif not _is_valid(batches, context.version, request.is_renew_ack):
+            found[key] = ApiError(Errors.INVALID_REQUEST)
+        elif name in denied:
+            found[key] = ApiError(TOPICS.code)
+        elif not 0 <= key[1] < broker.image.partition_counts.get(key[0], 0):
+            found[key] = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        elif not batches:
+            empty.append(key)
+        else:
+            waiting[key] = broker.share_partitions.acknowledge(
+                PartitionKey(member.group_id, *key), member.member_id, batches
+            )
     carried_out = Later.all(waiting.values())
     found |= zip(waiting, await carried_out, strict=True)
     return found | dict.fromkeys(empty) if waiting else found

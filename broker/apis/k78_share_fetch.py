@@ -7,6 +7,7 @@ ones (KIP-932).
   these make room, and they come over the connections that the waits block. Such fetches are answered after 2 ms, and
   after twice as long each time while the member acknowledges nothing (Kafka: after `MaxWaitMs`; `ottla.group.settle`).
 - Negative `MaxBytes` fail each partition, and an unknown acquire mode the whole request, with UNKNOWN_SERVER_ERROR.
+- A session that begins with a partition twice fails with UNKNOWN_SERVER_ERROR, after the session before it has ended.
 - A client beyond its `consumer_byte_rate` gets no records; what was acquired stays so until its locks end.
 - A request that renews locks fetches nothing; all its limits must be zero.
 

@@ -108,9 +108,13 @@ class ShareSessions:
         self.evictions = 0
 
     def begin(self, key: SessionKey, peer: Peer, wanted: Iterable[Wanted]) -> None:
-        """Opens a session, in place of the member's old one. Raises ApiError(SHARE_SESSION_LIMIT_REACHED)."""
+        """Opens a session, in place of the member's old one. Raises ApiError: SHARE_SESSION_LIMIT_REACHED,
+        UNKNOWN_SERVER_ERROR if a partition is wanted twice, which Kafka's set of them takes with an exception.
+        """
         self.end(key)
         wanted = list(wanted)
+        if len({(one.topic_id, one.partition) for one in wanted}) < len(wanted):
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         if len(self.sessions) >= self.limit():
             raise ApiError(Errors.SHARE_SESSION_LIMIT_REACHED)
         self._check_room(len(wanted))

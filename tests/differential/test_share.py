@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ottla.coordinator.share.acknowledge_types import ACCEPT
 from ottla.protocol import messages as m
@@ -12,6 +14,7 @@ from ..support.stories.leases import (
     F,
     acknowledged,
     acquired,
+    batches,
     fetched,
 )
 from ..support.stories.share import began, heartbeat, initialized
@@ -174,6 +177,53 @@ def test_sessions(pair: Pair) -> None:
         "UNKNOWN_TOPIC_ID",
         "UNKNOWN_TOPIC_OR_PARTITION",
     }
+
+
+def test_a_session_cannot_begin_with_a_partition_twice(pair: Pair) -> None:
+    """It ends the session before it; later a partition may be named again."""
+    ids = began(pair, "st")
+    fetched(pair, "st", ids, 0)
+    produce(pair, "st", ids, batch("a", "b", "c"))
+    assert acquired(fetched(pair, "st", ids, 1, max_wait_ms=5000)) == [(0, 2, 1)]
+    fetched(pair, "st", ids, 0, partitions=(0, 0))
+    fetched(pair, "st", ids, 2)
+    fetched(pair, "st", ids, 0)  # nothing: the session that was ended has not given its records back
+    fetched(pair, "st", ids, 1, partitions=(7, 7, 0))
+    fetched(pair, "st", ids, 2, [(0, 0, [ACCEPT])], partitions=(0, 0))
+    fetched(pair, "st", ids, 0, version=1, partitions=(0, 7, 0), member="m2")
+    assert pair.errors("ShareFetch") == {
+        "NONE",
+        "SHARE_SESSION_NOT_FOUND",
+        "UNKNOWN_SERVER_ERROR",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+@pytest.mark.parametrize("api", ["ShareFetch", "ShareAcknowledge"])
+def test_of_acknowledgements_of_one_partition_the_last_count(pair: Pair, api: str) -> None:
+    name = f"last-{api}"
+    ids = began(pair, name)
+    fetched(pair, name, ids, 0)
+    produce(pair, name, ids, batch("a", "b", "c"))
+    assert acquired(fetched(pair, name, ids, 1, max_wait_ms=5000)) == [(0, 2, 1)]
+    r = getattr(m, f"{api}Request")
+    word = "Fetch" if api == "ShareFetch" else "Acknowledge"
+    topic_of, part_of = getattr(r, f"{word}Topic"), getattr(r, f"{word}Partition")
+
+    def make(side: int, epoch: int, rows: tuple[list[Any], ...]) -> Any:
+        parts = [part_of(partition_index=0, acknowledgement_batches=batches(r, acks)) for acks in rows]
+        request = r(group_id=name, member_id="m1", share_session_epoch=epoch)
+        request.topics = [topic_of(topic_id=ids[side], partitions=[part]) for part in parts]
+        return request
+
+    def ask(epoch: int, *rows: list[Any]) -> None:
+        pair.both(api, 2, lambda side: make(side, epoch, rows))
+
+    one, two = [(1, 1, [ACCEPT])], [(2, 2, [ACCEPT])]
+    ask(2, one, two)
+    ask(3, two, one)
+    ask(4, [(5, 1, [ACCEPT])], [(0, 0, [ACCEPT])])
+    assert pair.errors(api) == {"NONE"}
 
 
 def test_there_are_only_so_many_sessions(pair: Pair) -> None:

@@ -103,7 +103,7 @@ def test_the_partitions_of_share_sessions_are_counted_as_they_come_and_go() -> N
 
     t = topic_id(w, "t")
     lost = Peer("PLAINTEXT", "127.0.0.1:9")
-    sessions.begin(SessionKey("q", "m"), w.peer, [Wanted(t, n, "t") for n in (0, 0, 1)])
+    sessions.begin(SessionKey("q", "m"), w.peer, [Wanted(t, n, "t") for n in (0, 1)])
     check(2)
     sessions.begin(SessionKey("q", "n"), lost, [Wanted(t, 2, "t")])
     check(3)
