@@ -1,6 +1,6 @@
 """Asks ottla and a real Apache Kafka the same random requests in turn, and prints where their replies differ.
 `make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again, and `tell` prints all of
-them with their replies.
+them with their replies. With `odd`, some of them have an odd value at one place (`chance_odd.py`).
 
 An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
 that mostly does its work as it should (`CLIENTS`), or those of several members of one group at once
@@ -41,6 +41,7 @@ from .chance_classic import Crowd
 from .chance_clients import Client, Producers, Readers
 from .chance_expiring import Brief, Locked, Patterns
 from .chance_members import Members, Queue
+from .chance_odd import SHARE, Odd
 from .chance_offsets import Consumed
 from .chance_regrown import Regrown
 from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
@@ -66,6 +67,7 @@ CLIENTS: Final[dict[str, type[Client]]] = {
     "patterns": Patterns,
 }
 CROWD: Final = "crowd"
+WORDS: Final = ("tell", "odd")
 STEPS: Final = 30
 CLIENT_STEPS: Final = 120
 REPLY_SECONDS: Final = 8.0
@@ -76,6 +78,11 @@ BEHIND: Final = frozenset(("COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTI
 FINAL_EPOCH: Final = -1
 INITIALIZED_SECONDS: Final = 0.05  # until Kafka's share-partitions of a new subscription are
 RELEASE_SECONDS: Final = 0.4  # until Kafka has released what a session held, and its coordinators know of topics
+# what topics come of, or what coordinators hear of some time later
+SLOW: Final = (
+    "StreamsGroupHeartbeat", "ShareGroupHeartbeat", "CreateTopics", "DeleteTopics", "CreatePartitions",
+    "IncrementalAlterConfigs",
+)  # fmt: skip
 READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
 MAY_DIFFER: Final = frozenset(
     (
@@ -159,10 +166,12 @@ class Side:
 
 
 class Comparison:
-    """What differed. `counts`: by API, path and errors; `is_told`: all requests and replies are printed."""
+    """What differed. `counts`: by API, path and errors; `is_told`: all requests and replies are printed; `is_odd`:
+    something is odd in some of the requests.
+    """
 
-    def __init__(self, is_told: bool) -> None:
-        self.is_told = is_told
+    def __init__(self, is_told: bool, is_odd: bool = False) -> None:
+        self.is_told, self.is_odd = is_told, is_odd
         self.replies = 0
         self.counts: Counter[tuple[str, ...]] = Counter()
         self.ends: Counter[str] = Counter()  # of crowds, and of clients that were too slow
@@ -185,8 +194,18 @@ class Comparison:
             place = (name, re.sub(r"\[\d+\]", "", path), *errors)
             self.counts[place] += 1
             if self.counts[place] <= SHOWN:
-                print(f"{where}: {name} v{version} {path}: ottla {str(a)[:300]!r}, Kafka {str(b)[:300]!r}")
+                one, other = (str(side)[:300] for side in _parted(a, b))
+                print(f"{where}: {name} v{version} {path}: ottla {one!r}, Kafka {other!r}")
                 print(f"    {str(request)[:900]}", flush=True)
+
+
+def _parted(a: Any, b: Any) -> tuple[Any, Any]:
+    """Returns of two lists what only one of them has, if there is any such."""
+    if not isinstance(a, list) or not isinstance(b, list):
+        return a, b
+    names = {repr(one) for one in a}, {repr(one) for one in b}
+    only = [one for one in a if repr(one) not in names[1]], [one for one in b if repr(one) not in names[0]]
+    return only if any(only) else (a, b)
 
 
 def _with_members_in_order(reply: Any) -> Any:
@@ -230,6 +249,8 @@ def episode(seed: int, family: str, servers: tuple[str, str], comparison: Compar
         api = _APIS[chance.choice(FAMILIES[family].split())]
         version, made_of = chance.randint(max(api.low, api.listed_low), api.high), chance.getrandbits(60)
         requests = [Maker(api, version, one, made_of, at_ms, family=family).make() for one in known]
+        if comparison.is_odd and chance.random() < SHARE:
+            requests = [Odd(made_of, api.name, version).changed(one) for one in requests]
         if not _can_be_said(api.name, version, requests[0]):
             continue
         _, differs = _compared(f"{seed} {family} {step}", api.name, version, sides, requests, comparison)
@@ -253,6 +274,7 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
     ]
     for side, client in zip(sides, clients, strict=True):
         client.ready(side.ask)
+    oddity = random.Random(f"odd{seed}{kind}")
     began_s = time.monotonic()
     for step in range(CLIENT_STEPS):
         asked = [client.next() for client in clients]
@@ -268,19 +290,25 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
             if client.expiring:
                 side.await_end(client.expiring, "Ongoing")
                 client.expiring = ""
-        api, version, request = asked[1]
+        api, version, _ = asked[1]
         requests = [one[2] for one in asked]
+        is_odd, made_of = comparison.is_odd and oddity.random() < SHARE, oddity.getrandbits(60)
+        if is_odd:
+            requests = [Odd(made_of, api, version).changed(one) for one in requests]
         if not _can_be_said(api, version, requests[0]):
             continue
         replies, differs = _compared(f"{seed} {kind} {step}", api, version, sides, requests, comparison)
         if any(isinstance(reply, str) for reply in replies) or (differs and not api.startswith(READS)):
             break
         for side, client, one, reply in zip(sides, clients, requests, replies, strict=True):
-            client.heard(api, version, one, reply)
+            if not is_odd:  # what it does not hear of it takes for what has not happened
+                client.heard(api, version, one, reply)
             if api in ("EndTxn", "InitProducerId") and one.transactional_id:
                 side.await_end(one.transactional_id)
             side.await_topics(client.awaited)
-        if clients[0].awaited or getattr(request, "share_session_epoch", 0) == FINAL_EPOCH:
+        if clients[0].awaited or getattr(requests[1], "share_session_epoch", 0) == FINAL_EPOCH:
+            time.sleep(RELEASE_SECONDS)
+        if is_odd and api in SLOW:
             time.sleep(RELEASE_SECONDS)
         for client in clients:
             client.awaited.clear()
@@ -364,8 +392,8 @@ _APIS: Final = {api.name: api for api in apis().values()}
 
 def main() -> None:
     seed, episodes = int(sys.argv[1]), int(sys.argv[2])
-    families = [name for name in sys.argv[3:] if name != "tell"] or [*FAMILIES, *CLIENTS, CROWD]
-    comparison = Comparison("tell" in sys.argv)
+    families = [name for name in sys.argv[3:] if name not in WORDS] or [*FAMILIES, *CLIENTS, CROWD]
+    comparison = Comparison("tell" in sys.argv, "odd" in sys.argv)
     with (
         Broker({**AT_ONCE, **SETTINGS}, lab=False) as ours,
         Kafka({**SETTINGS, **WITHOUT_RETENTION, **IN_ORDER}) as kafka,

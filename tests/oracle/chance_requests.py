@@ -41,8 +41,14 @@ FAMILIES: Final = {
     "AlterUserScramCredentials CreateAcls DeleteAcls DescribeQuorum UpdateFeatures FindCoordinator ApiVersions "
     "GetTelemetrySubscriptions ListConfigResources DescribeConfigs IncrementalAlterConfigs CreateDelegationToken "
     "DescribeDelegationToken AlterReplicaLogDirs SaslHandshake",
+    "states": "InitializeShareGroupState InitializeShareGroupState ReadShareGroupState ReadShareGroupState "
+    "WriteShareGroupState WriteShareGroupState ReadShareGroupStateSummary DeleteShareGroupState "
+    "DescribeShareGroupOffsets",
+    "markers": "InitProducerId Produce Produce WriteTxnMarkers WriteTxnMarkers DescribeProducers ListOffsets Fetch",
+    "seldom": "DescribeLogDirs RenewDelegationToken ExpireDelegationToken UnregisterBroker PushTelemetry AddRaftVoter "
+    "GetTelemetrySubscriptions RemoveRaftVoter SaslAuthenticate UnregisterController AlterReplicaLogDirs",
 }
-ADMINISTRATION: Final = ("topics", "cluster", "records")
+ADMINISTRATION: Final = ("topics", "cluster", "records", "seldom")
 KEYS: Final = (
     "retention.ms", "cleanup.policy", "min.insync.replicas", "bogus", "segment.bytes", "consumer.session.timeout.ms",
     "share.auto.offset.reset", "log.retention.ms", "compression.type", "max.message.bytes",
@@ -80,6 +86,7 @@ NUMBERS: Final[dict[str, tuple[int, ...]]] = {
     "resource_type": (2, 2, 4, 32, 16, 8, 1, 0, 3, 99),
     "config_operation": (0, 0, 1, 2, 3, 9),
     "isolation_level": (0, 1, 1, 2),
+    **dict.fromkeys(("broker_id", "controller_id", "voter_id"), (0, 2, 3, -1, 100)),  # not the one that is asked
     **dict.fromkeys(("topology_epoch", "endpoint_information_epoch"), (0, 0, 1, -1)),
 }  # fmt: skip
 PORTS: Final = (0, 9092, 65_535)  # which has no sign
@@ -158,8 +165,9 @@ class Maker:
         return made
 
     def _field(self, field: FieldSchema, path: str) -> Any:
-        is_records = field.element_type == "records"  # Kafka does not answer a Produce without any
-        if self._version in field.nullable and not is_records and self._chance.random() < 0.3:
+        # Kafka does not answer a Produce without records, and tells the sizes of all topics in the order of a hash
+        is_needed = field.element_type == "records" or self._api.name == "DescribeLogDirs"
+        if self._version in field.nullable and not is_needed and self._chance.random() < 0.3:
             return None
         if not field.is_array:
             return self._one(field, path)
@@ -267,6 +275,18 @@ def learn(known: tuple[Known, Known], mine: Any, other: Any) -> None:
         a, b = getattr(mine, name), getattr(other, name)
         if name not in IDS:
             learn(known, a, b)
-        elif type(a) is type(b) and b not in ("", bytes(16), -1):
+        elif type(a) is type(b) and _is_given(a) and _is_given(b) and not _are_others(known, name, a, b):
             known[0].ids[name].append(a)
             known[1].ids[name].append(b)
+
+
+def _is_given(value: Any) -> bool:
+    return value not in ("", bytes(16), -1)
+
+
+def _are_others(known: tuple[Known, Known], name: str, a: Any, b: Any) -> bool:
+    """Whether two ids are known and belong to others: lists may have the order of a hash."""
+    places = [
+        one.ids[name].index(value) if value in one.ids[name] else -1 for one, value in zip(known, (a, b), strict=True)
+    ]
+    return name in RANDOM_IDS and places[0] != places[1]

@@ -9,6 +9,7 @@ from ottla.broker.apis import apis
 from ottla.protocol import codec
 from ottla.protocol import messages as m
 
+from ..oracle.chance_odd import Odd
 from ..oracle.chance_requests import FAMILIES, Known, Maker, learn
 
 APIS = {api.name: api for api in apis().values()}
@@ -28,6 +29,25 @@ def test_a_seed_makes_one_request(name: str) -> None:
     frames = [[bytes(codec.build(api.request, api.high, made(name, known, n))) for n in range(SEEDS)] for _ in range(2)]
     assert frames[0] == frames[1]
     assert len(set(frames[0])) > 1 or not api.high  # a request without fields is always the same
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name", ["Fetch", "OffsetCommit", "ShareAcknowledge", "StreamsGroupHeartbeat", "WriteTxnMarkers"]
+)
+def test_an_odd_request_is_another_that_can_be_said(name: str) -> None:
+    def frame(request: Any) -> bytes:
+        return bytes(codec.build(f"{name}Request", APIS[name].high, request))
+
+    known, changes = Known("1"), 0
+    for seed in range(SEEDS):
+        plain = made(name, known, seed)
+        before = frame(plain)
+        odd = [frame(Odd(seed, name, APIS[name].high).changed(plain)) for _ in range(2)]
+        assert odd[0] == odd[1]
+        assert frame(plain) == before
+        changes += odd[0] != before
+    assert changes > SEEDS / 2
 
 
 def test_each_broker_gets_the_ids_that_it_has_given() -> None:
