@@ -24,6 +24,8 @@ from .partitions import Partitions
 
 NO_SESSION = 0
 ENTRY_BYTES = 500  # of memory, without its topic's name
+CACHES = 8  # of Kafka, each with its own range of ids
+IDS_OF_CACHE = (2**31 - 1) // CACHES
 SESSIONS_BYTES_MAX = 256 << 20  # memory of all sessions
 # of a session; twice Kafka's connections.max.idle.ms, after which the connection that opened it is closed
 IDLE_MS_MAX = 1_200_000
@@ -286,6 +288,11 @@ class SessionCache:
         self.evictions = 0
 
     def get(self, session_id: int) -> Fetch | None:
+        """Returns a session. Raises ApiError(UNKNOWN_SERVER_ERROR): none of Kafka's caches has this id in its range; a
+        quotient is rounded towards zero.
+        """
+        if not -IDS_OF_CACHE < session_id < CACHES * IDS_OF_CACHE:
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         return self.sessions.get(session_id)
 
     def touch(self, session: Fetch, now_ms: int) -> None:
@@ -336,7 +343,7 @@ class SessionCache:
 
     def _new_id(self) -> int:
         while True:
-            found = self._chance.randint(1, 2**31 - 1)
+            found = self._chance.randint(1, CACHES * IDS_OF_CACHE - 1)
             if found not in self.sessions:
                 return found
 

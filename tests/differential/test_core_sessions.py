@@ -126,6 +126,20 @@ def test_a_session_is_used_on_another_connection_while_a_fetch_of_it_waits(
     assert pair.errors("Fetch") == {"NONE", *overtaken, *ended}
 
 
+@pytest.mark.parametrize("version", [7, 12])
+def test_an_id_that_no_cache_of_sessions_has_fails_a_fetch(pair: Pair, version: int) -> None:
+    """Kafka has eight caches, each with a range of ids."""
+    name, ids = f"se-range-{version}", (2**31 - 1) // 8
+    topic(pair, name)
+    part = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)
+    wanted = [m.FetchRequest.FetchTopic(topic=name, partitions=[part])]
+    for session_id in (-(2**31), -ids, 1 - ids, -1, 8 * ids - 1, 8 * ids, 2**31 - 1):
+        for epoch in (-1, 0, 3):
+            request = m.FetchRequest(session_id=session_id, session_epoch=epoch, min_bytes=0, topics=wanted)
+            pair.ask("Fetch", version, request)
+    assert pair.errors("Fetch") == {"NONE", "FETCH_SESSION_ID_NOT_FOUND", "UNKNOWN_SERVER_ERROR"}
+
+
 def test_a_fetch_session_may_begin_without_partitions(pair: Pair) -> None:
     ids, r = topic(pair, "se-empty"), m.FetchRequest
     for topics in ([], [r.FetchTopic(topic="se-empty")]):
