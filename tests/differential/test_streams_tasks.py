@@ -55,6 +55,29 @@ def test_tasks_go_to_members_that_come_and_leave(pair: Pair, case: str) -> None:
     same_records(pair, app.group)
 
 
+@pytest.mark.parametrize("kind", ["active_tasks", "standby_tasks", "warmup_tasks"])
+def test_a_subtopology_that_is_named_twice_fails_a_member_that_moves(pair: Pair, kind: str) -> None:
+    """Kafka makes a map of the tasks that a member has only while these are not those of its target."""
+    app = started(pair, f"tw-{kind}", 3, 1, 0)
+    app.join("m1", process_id="a")
+    app.settle()
+    none: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    twice = none | {kind: [R.TaskIds(subtopology_id="0", partitions=[number]) for number in (0, 0)]}
+
+    def ask() -> None:
+        request = R(group_id=app.group, member_id="m1", member_epoch=app.epochs["m1"], **twice)
+        pair.ask("StreamsGroupHeartbeat", 1, request)
+
+    ask()
+    app.join("m2", process_id="b")
+    ask()
+    describe(pair, app.group)
+    app.settle()
+    ask()
+    same_records(pair, app.group)
+    assert pair.errors("StreamsGroupHeartbeat") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
 def test_tasks_go_where_their_state_is(pair: Pair) -> None:
     app = started(pair, "to", 4, 1, 1)
     app.join("m1", process_id="a")

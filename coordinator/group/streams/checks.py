@@ -54,6 +54,18 @@ def _check_joining(request: messages.StreamsGroupHeartbeatRequest) -> None:
                 raise ApiError(Errors.STREAMS_INVALID_TOPOLOGY, text)
 
 
+def check_named_once(request: messages.StreamsGroupHeartbeatRequest) -> None:
+    """Raises ApiError(UNKNOWN_SERVER_ERROR): a member names a subtopology twice among the tasks that it has, from which
+    Kafka cannot make a map.
+    """
+    active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
+    if active is None or standby is None or warmup is None:
+        return
+    for tasks in (active, standby, warmup):
+        if len({one.subtopology_id for one in tasks}) < len(tasks):
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
+
+
 def _refuse_if(wrong: bool, message: str) -> None:
     if wrong:
         raise ApiError(Errors.INVALID_REQUEST, message)

@@ -25,6 +25,7 @@ from ..modern import replaced
 from ..state import ShardState
 from .assignment import assign, await_others, configs_of
 from .beat import Beat
+from .checks import check_named_once
 from .configured import ConfiguredTopology, configure
 from .group import NO_TOPOLOGY, StreamsGroup, TaskOffsets
 from .leaving import LEAVES
@@ -105,6 +106,8 @@ def heartbeat_after(
         group.refresh_at_ms = (shard.env.now_ms() + NEVER_MS, epoch)
     await_others(shard, group)
     target_epoch, target = assign(shard, group, epoch, changed, before, settled.configured, configs, records, statuses)
+    if not changed.is_reconciled_to(target_epoch):
+        check_named_once(request)
     after = reconcile(shard, group, changed, target_epoch, target, owned, records)
     shard.await_session(group, member.id)
     if request.shutdown_application:
