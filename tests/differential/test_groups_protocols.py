@@ -110,6 +110,16 @@ def test_classic_members_of_a_consumer_group_that_are_refused(pair: Pair) -> Non
     assert pair.errors("DescribeGroups") == {"GROUP_ID_NOT_FOUND", "NONE"}
 
 
+def test_a_protocol_that_a_member_names_twice_is_not_chosen(pair: Pair) -> None:
+    a, b, c = ((name, subscription("pt")) for name in "abc")
+    group_topic(pair, "pt", 1)
+    members = joined(pair, 9, "pt", protocols=[a, a, b, c])
+    for protocols in ([b, a, b, c], [c, b], [a, a, b, b]):
+        requests = [join_request(9, "pt", member, protocols=protocols) for member in members]
+        pair.ask("JoinGroup", 9, requests[1], requests[0])
+    assert pair.errors("JoinGroup") == {"NONE", "MEMBER_ID_REQUIRED", "UNKNOWN_SERVER_ERROR"}
+
+
 def share_offsets(pair: Pair, group: str, name: str) -> None:
     """Deletes, describes and alters the offsets of a group as those of a share group."""
     r, d, a = (

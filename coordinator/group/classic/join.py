@@ -6,6 +6,7 @@ or the rebalance time-out is over.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ....protocol import messages
@@ -34,11 +35,25 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000  # a member may wait for a rebalance lon
 
 
 def protocols_of(request: messages.JoinGroupRequest) -> Protocols:
-    """Protocols by name, in order; of one that is named twice the first counts, as in Kafka's collection."""
+    """Protocols by name, in order; of one that is named twice the first counts."""
     found: dict[str, bytes] = {}
     for p in request.protocols:
         found.setdefault(p.name, bytes(p.metadata))
     return tuple(found.items())
+
+
+def _named_once(request: messages.JoinGroupRequest) -> Protocols:
+    """The protocols that a group can choose: Kafka counts one that a member names twice as that of two members."""
+    counts = Counter(p.name for p in request.protocols)
+    return tuple((p.name, bytes(p.metadata)) for p in request.protocols if counts[p.name] == 1)
+
+
+def _check_choice(protocols: Protocols) -> None:
+    """Raises ApiError(UNKNOWN_SERVER_ERROR): a member names all its protocols twice. Kafka fails where the group
+    chooses one, and the group is of no use until the member's session ends; here it stays as it was.
+    """
+    if not protocols:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
 
 
 def join(
@@ -46,13 +61,13 @@ def join(
 ) -> Decided[None]:
     """A member joins, for the first time or again."""
     member_id = request.member_id
-    protocols = protocols_of(request)
+    protocols = _named_once(request)
     if not _is_room(shard, group, member_id):
         group.remove(member_id)
         answer(join_error("", Errors.GROUP_MAX_SIZE_REACHED))
     elif group.state is State.DEAD:
         answer(join_error(member_id, Errors.COORDINATOR_NOT_AVAILABLE))
-    elif not group.supports(request.protocol_type, (name for name, _ in protocols)):
+    elif not group.supports(request.protocol_type, (p.name for p in request.protocols)):
         answer(join_error(member_id, Errors.INCONSISTENT_GROUP_PROTOCOL))
     elif member_id:
         return _join_existing(shard, group, client, request, protocols, answer)
@@ -186,6 +201,7 @@ def _join_existing(
     if group.state is State.STABLE and unchanged and group.leader != member_id:
         answer(joined(group, member))
         return Result()
+    _check_choice(protocols)
     group.update(member, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
     group.park_join(member, answer)
     shard.tell(group, "joined", member_id, epoch=group.generation)
@@ -201,6 +217,7 @@ def _add(
     member_id: str,
     answer: JoinAnswer,
 ) -> Result:
+    _check_choice(protocols)
     member = ClassicMember(
         member_id,
         request.group_instance_id,
@@ -233,6 +250,7 @@ def _replace_static(
     answer: JoinAnswer,
 ) -> Decided[None]:
     """A static member joins again with a new id. A stable group whose protocol stays the same does not rebalance."""
+    _check_choice(protocols)
     leader_before, instance_id = group.leader, request.group_instance_id
     assert instance_id is not None  # by which the caller found the member
     member = group.replace_static(instance_id, old_id, new_id)
