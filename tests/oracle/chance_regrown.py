@@ -57,7 +57,8 @@ class Regrown(Queue):
         return name, self.chance.randint(0, max(self.counts[name] - 1, 0))
 
     def name_with(self, topic_id: bytes) -> str:
-        return next(name for name, ids in self.ids.items() if topic_id in ids)
+        """Returns the name of a topic; an empty one if an odd request made it, of which the member has not heard."""
+        return next((name for name, ids in self.ids.items() if topic_id in ids), "")
 
     # the member
 
