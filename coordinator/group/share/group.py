@@ -13,9 +13,10 @@ from typing import ClassVar, NamedTuple
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
 from ...format import CoordinatorRecord
+from ...hashing import timeline_order
 from ...timeline import Timeline, TimelineDict
 from ..environment import Target
-from ..modern import ModernGroup
+from ..modern import ORDERED_MAX, ModernGroup, with_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,16 @@ class ShareGroup(ModernGroup[ShareMember, Target]):
         self.initialized: tuple[int, int] | None = None
         self.initialized_as: Initialization | None = None
         self.topics: TimelineDict[str, int] = TimelineDict(timeline)  # how many members are subscribed to each
+
+    def in_order_with(self, changed: ShareMember) -> list[ShareMember]:
+        """Returns the members with one that has changed, or that comes, in Kafka's order: its table has a new member of
+        a share group before the target is computed, at once in its place.
+        """
+        members = self.members.at(None)
+        if changed.id in members or len(members) >= ORDERED_MAX:
+            return with_changed(self.in_order(), changed)
+        with_it = {**members, changed.id: changed}
+        return [with_it[one] for one in timeline_order(with_it, max(self.members_room, len(with_it)))]
 
     def set_member(self, member: ShareMember) -> None:
         before: ShareMember | None = self.members.get(member.id)

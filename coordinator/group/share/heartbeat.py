@@ -21,7 +21,7 @@ from ..assignment_work import Candidate, Work
 from ..assignors import simple
 from ..environment import Client, Target
 from ..metadata_hash import metadata_hash
-from ..modern import LEAVE_EPOCH, replaced, with_changed
+from ..modern import LEAVE_EPOCH, replaced
 from ..modern_pace import heartbeat_interval_ms
 from ..state import ShardState
 from .group import NOTHING, ShareGroup, ShareMember, TopicState, combined
@@ -220,7 +220,7 @@ def _assign(
     Raises ApiError.
     """
     if target_assignment.is_due(shard, group, epoch):
-        members = with_changed(group.in_order(), changed)
+        members = group.in_order_with(changed)
         work = _work(shard, group, epoch, members, group.are_alike() if alike is None else alike)
         assignment = target_assignment.assign(shard, group, work, records)
         if assignment is not None:
