@@ -37,22 +37,6 @@ def limit(pair: Pair, rate: float | None) -> None:
 # membership
 
 
-def test_a_new_member_takes_its_place_in_the_table_before_partitions_are_shared(pair: Pair) -> None:
-    """Both ids fall into one bucket of the assignor's table, which has the new member before the other one."""
-    first, second = "..", "m1820302regAAAAAAAAAAA"
-    ids = topic(pair, "placed", 3)
-    configure(pair, "placed", share_auto_offset_reset="earliest")
-    heartbeat(pair, "placed", 0, ["placed"], member=first)
-    initialized(pair, "placed", ids, 3)
-    request = m.ShareGroupHeartbeatRequest(
-        group_id="placed", member_id=second, member_epoch=0, subscribed_topic_names=["placed"]
-    )
-    for wire in (pair.ours, pair.theirs):  # which partitions follows from the topic's random id
-        given = wire.ask("ShareGroupHeartbeat", 1, request).assignment.topic_partitions
-        assert len(given[0].partitions) == 2
-    assert pair.errors("ShareGroupHeartbeat") == {"NONE"}
-
-
 def test_members_come_stay_and_go(pair: Pair) -> None:
     ids = topic(pair, "sm")
     heartbeat(pair, "sm", 0, ["sm"])
@@ -280,3 +264,19 @@ def test_a_throttled_fetch_has_no_records_which_stay_acquired(pair: Pair) -> Non
     limit(pair, None)
     assert replies == [(0, [], 30_000, [])] * 2
     assert acquired(fetched(pair, "throttled", ids, 2)) == []
+
+
+def test_a_new_member_takes_its_place_in_the_table_before_partitions_are_shared(pair: Pair) -> None:
+    """Both ids fall into one bucket of the assignor's table, which has the new member before the other one."""
+    first, second = "..", "m1820302regAAAAAAAAAAA"
+    ids = topic(pair, "placed", 3)
+    configure(pair, "placed", share_auto_offset_reset="earliest")
+    heartbeat(pair, "placed", 0, ["placed"], member=first)
+    initialized(pair, "placed", ids, 3)
+    request = m.ShareGroupHeartbeatRequest(
+        group_id="placed", member_id=second, member_epoch=0, subscribed_topic_names=["placed"]
+    )
+    for wire in (pair.ours, pair.theirs):  # which partitions follows from the topic's random id
+        given = wire.ask("ShareGroupHeartbeat", 1, request).assignment.topic_partitions
+        assert len(given[0].partitions) == 2
+    assert pair.errors("ShareGroupHeartbeat") == {"NONE"}
