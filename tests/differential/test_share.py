@@ -181,16 +181,16 @@ def test_sessions(pair: Pair) -> None:
 
 def test_a_session_cannot_begin_with_a_partition_twice(pair: Pair) -> None:
     """It ends the session before it; later a partition may be named again."""
-    ids = began(pair, "st")
-    fetched(pair, "st", ids, 0)
-    produce(pair, "st", ids, batch("a", "b", "c"))
-    assert acquired(fetched(pair, "st", ids, 1, max_wait_ms=5000)) == [(0, 2, 1)]
-    fetched(pair, "st", ids, 0, partitions=(0, 0))
-    fetched(pair, "st", ids, 2)
-    fetched(pair, "st", ids, 0)  # nothing: the session that was ended has not given its records back
-    fetched(pair, "st", ids, 1, partitions=(7, 7, 0))
-    fetched(pair, "st", ids, 2, [(0, 0, [ACCEPT])], partitions=(0, 0))
-    fetched(pair, "st", ids, 0, version=1, partitions=(0, 7, 0), member="m2")
+    ids = began(pair, "named-twice")
+    fetched(pair, "named-twice", ids, 0)
+    produce(pair, "named-twice", ids, batch("a", "b", "c"))
+    assert acquired(fetched(pair, "named-twice", ids, 1, max_wait_ms=5000)) == [(0, 2, 1)]
+    fetched(pair, "named-twice", ids, 0, partitions=(0, 0))
+    fetched(pair, "named-twice", ids, 2)
+    fetched(pair, "named-twice", ids, 0)  # nothing: the session that was ended has not given its records back
+    fetched(pair, "named-twice", ids, 1, partitions=(7, 7, 0))
+    fetched(pair, "named-twice", ids, 2, [(0, 0, [ACCEPT])], partitions=(0, 0))
+    fetched(pair, "named-twice", ids, 0, version=1, partitions=(0, 7, 0), member="m2")
     assert pair.errors("ShareFetch") == {
         "NONE",
         "SHARE_SESSION_NOT_FOUND",
