@@ -97,9 +97,14 @@ class Threads:
             self._loop.call_soon(done, None, error)
 
     def post(self, call: Callable[[], None]) -> None:
-        """Calls on the loop; may be used in any thread."""
-        if not self._closed:
+        """Calls on the loop, unless it has ended; may be used in any thread."""
+        if self._closed:
+            return
+        try:
             self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            if not self._loop.is_closed():  # it is when an exception has ended the process's work without `close`
+                raise
 
     def close(self, *, waits: bool = False) -> None:
         """Lets no more work begin, and nothing be called that waits for it. `waits`: for what has begun."""

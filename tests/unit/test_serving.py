@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from ottla.broker.machine import Threads
 
 from ottla.__main__ import _end_as_click
 from ottla.cli import serve
@@ -94,3 +97,14 @@ def test_a_broker_whose_output_nothing_reads_ends_with_1_and_says_nothing(tmp_pa
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_what_a_thread_has_done_is_dropped_where_the_loop_has_ended(caplog: pytest.LogCaptureFixture) -> None:
+    """As after an exception that ends the process: nothing is told of it."""
+    loop, has_ended, called = asyncio.new_event_loop(), threading.Event(), list[object]()
+    threads = Threads(loop, "late")
+    threads.run(has_ended.wait, lambda result, error: called.append(result))
+    loop.close()
+    has_ended.set()
+    threads._pool.shutdown(wait=True)
+    assert (called, caplog.records) == ([], [])
