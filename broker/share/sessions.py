@@ -113,12 +113,13 @@ class ShareSessions:
         """
         self.end(key)
         wanted = list(wanted)
-        if len({(one.topic_id, one.partition) for one in wanted}) < len(wanted):
+        session = ShareSession(key, peer, wanted)
+        if len(session.entries) < len(wanted):
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         if len(self.sessions) >= self.limit():
             raise ApiError(Errors.SHARE_SESSION_LIMIT_REACHED)
         self._check_room(len(wanted))
-        self.sessions[key] = session = ShareSession(key, peer, wanted)
+        self.sessions[key] = session
         self.entries += len(session.entries)
         self._of_group[key.group_id] += 1
         if peer not in self._of_peer:

@@ -330,8 +330,6 @@ class SharePartitionLeader:
     # waiting fetches
 
     def join(self, fetch: Waiting) -> None:
-        if fetch in self.waiting:  # whose request names the share-partition twice
-            return
         self.waiting[fetch] = None
         self.waiting_members[fetch.member_id] = self.waiting_members.get(fetch.member_id, 0) + 1
 

@@ -99,10 +99,12 @@ def test_a_member_that_acknowledges_on_its_way_satisfies_those_that_wait() -> No
 def test_a_fetch_that_names_a_partition_twice_waits_once() -> None:
     """When it has ended, its member does not wait, and may acknowledge for the others."""
     w, one, other, _ = shared()
-    one.epoch, one.partitions = 0, [0, 0]
+    one.partitions = [0, 0]  # in its session: none can begin so
     asked = one.send_fetch(wait_ms=10)
+    assert not asked.done
     w.pass_ms(10)
     assert asked.done
+    assert asked.reply.error_code == 0
     assert waited_ms(w, other) == WAIT_MS
 
 
