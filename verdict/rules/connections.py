@@ -8,7 +8,7 @@ from ...protocol import messages as m
 from ..events import Closed, Refused, Reply, Request, batches
 from ..replies import errors_of, partition_errors
 from ..rule import Needs, Recent, Rule, rule
-from .epochs import NewestEpochs
+from .epochs import NewestEpochs, place
 
 BACK_OFF_US: Final = 10_000
 EARLY_US_MAX: Final = 9 * BACK_OFF_US  # that connections in a row may come too early: the tenth at once is beyond it
@@ -207,9 +207,7 @@ class ClosedWhileIdle(Rule):
         if reply.message is None or any(one.code for one in partition_errors(reply)):
             return
         for topic, partition, head in batches(request):
-            at = head.producer_id, head.producer_epoch, topic, partition
-            if not self._written.is_over(at):
-                self._written.put(at, (head.base_sequence, request))
+            self._written.put(place(topic, partition, head), (head.base_sequence, request))
 
     def asked(self, request: Request) -> None:
         closed = self._closed
@@ -217,7 +215,7 @@ class ClosedWhileIdle(Rule):
             return
         self._closed = None
         for topic, partition, head in batches(request):
-            before = self._written.get((head.producer_id, head.producer_epoch, topic, partition))
+            before = self._written.get(place(topic, partition, head))
             if before is None or before[1].connection != closed.connection:  # its reply can be lost with another one
                 continue
             if before[0] == head.base_sequence:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from ..events import BatchHead
 from ..rule import Recent
 
 Place = tuple[int, int, str | bytes, int]
 """Producer id, epoch, topic and partition."""
 V = TypeVar("V")
+
+
+def place(topic: str | bytes, partition: int, head: BatchHead) -> Place:
+    return head.producer_id, head.producer_epoch, topic, partition
 
 
 class NewestEpochs(Generic[V]):
@@ -36,5 +41,6 @@ class NewestEpochs(Generic[V]):
         return known[1] if known is not None and known[0] == at[1] else None
 
     def put(self, at: Place, state: V) -> None:
-        """Puts a state of an epoch that is not over."""
-        self._states[(at[0], *at[2:])] = at[1], state
+        """Puts the state of an epoch, unless it is over."""
+        if not self.is_over(at):
+            self._states[(at[0], *at[2:])] = at[1], state

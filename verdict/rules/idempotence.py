@@ -9,7 +9,7 @@ from ...protocol.errors import Errors
 from ..events import BatchHead, Reply, Request, batches
 from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, rule
-from .epochs import NewestEpochs
+from .epochs import NewestEpochs, place
 
 BATCHES_MAX: Final = 5  # that may be in flight, and that a broker knows again
 PRODUCE: Final = 0
@@ -51,7 +51,7 @@ class SequencesInOrder(Rule):
 
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request):
-            at = head.producer_id, head.producer_epoch, topic, partition
+            at = place(topic, partition, head)
             if self._next.is_over(at):
                 continue
             before = self._next.get(at)
@@ -85,7 +85,7 @@ class FiveInFlight(Rule):
 
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request):
-            at = head.producer_id, head.producer_epoch, topic, partition
+            at = place(topic, partition, head)
             if self._last.is_over(at):
                 continue
             last = self._last.get(at) or []
@@ -149,9 +149,8 @@ class EpochBumped(Rule):
                 continue
             if code in OUT_OF_SEQUENCE:
                 self._failed[topic, partition] = head, request, reply
-            at = head.producer_id, head.producer_epoch, topic, partition
-            if not code and head.base_sequence == 0 and not self._first.is_over(at):
-                self._first.put(at, head.crc)
+            if not code and head.base_sequence == 0:
+                self._first.put(place(topic, partition, head), head.crc)
 
     def asked(self, request: Request) -> None:
         for topic, partition, head in batches(request) if self._failed else ():
@@ -163,7 +162,7 @@ class EpochBumped(Rule):
                 self.kept()
                 del self._failed[topic, partition]
             elif head.base_sequence == 0 and before.base_sequence > 0:
-                first = self._first.get((head.producer_id, head.producer_epoch, topic, partition))
+                first = self._first.get(place(topic, partition, head))
                 if first is None or first == head.crc:
                     continue
                 words = f"producer {head.producer_id} starts again at 0 in epoch {head.producer_epoch}"

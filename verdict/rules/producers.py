@@ -6,10 +6,10 @@ from typing import Final
 
 from ...protocol import messages as m
 from ...protocol.errors import Errors
-from ..events import BatchHead, Closed, Reply, Request, batches
+from ..events import Closed, Reply, Request, batches
 from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, latest, rule
-from .epochs import Place
+from .epochs import Place, place
 from .idempotence import OUT_OF_SEQUENCE
 
 ALL: Final = -1
@@ -40,10 +40,6 @@ Tries = tuple[int, int, Request, Reply]
 Refusal = tuple[int, Request, Reply]
 """The checksum of a batch, its request and its reply."""
 BACK_OFF_US: Final = 200_000  # of 800 ms after four failures: what chance and shorter settings may leave
-
-
-def place(topic: str | bytes, partition: int, head: BatchHead) -> Place:
-    return head.producer_id, head.producer_epoch, topic, partition
 
 
 @rule(

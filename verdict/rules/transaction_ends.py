@@ -10,8 +10,7 @@ from ..events import Reply, Request, batches
 from ..replies import errors_of, partition_errors
 from ..rule import Needs, Recent, Rule, rule
 from .coordinators import ON_THEIR_WAY_US
-from .epochs import Place
-from .producers import place
+from .epochs import Place, place
 from .transactions import PRODUCE_ADDS, TRANSACTIONAL, producer_of
 
 EPOCH_BUMPED_SINCE: Final = 5  # version of EndTxn
