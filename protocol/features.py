@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from typing import NotRequired, TypedDict
 
 from . import schema_files
 
@@ -22,9 +23,18 @@ CORDONED_SINCE = 30  # 4.3-IV0, cordoned log directories
 RANGES_SINCE = 32  # 4.4-IV1, ACLs with ranges of hosts
 
 
+class _Fact(TypedDict):
+    """What `features.json` has of a feature. `changing`: of `metadata.version` only."""
+
+    minimum: int
+    latest: int
+    default: int
+    changing: NotRequired[list[int]]
+
+
 @cache
-def _facts() -> dict[str, dict[str, int]]:
-    loaded: dict[str, dict[str, int]] = json.loads(schema_files.read("features.json"))
+def _facts() -> dict[str, _Fact]:
+    loaded: dict[str, _Fact] = json.loads(schema_files.read("features.json"))
     return loaded
 
 
@@ -34,11 +44,9 @@ def supported() -> dict[str, tuple[int, int]]:
     return {name: (fact["minimum"], fact["latest"]) for name, fact in _facts().items()}
 
 
-@cache
 def changing_metadata() -> tuple[int, ...]:
     """Returns the levels of `metadata.version` that changed what records say; between others it can go down."""
-    loaded: dict[str, dict[str, list[int]]] = json.loads(schema_files.read("features.json"))
-    return tuple(loaded[METADATA_VERSION]["changing"])
+    return tuple(_facts()[METADATA_VERSION]["changing"])
 
 
 @cache
