@@ -24,11 +24,11 @@ RANGES_SINCE = 32  # 4.4-IV1, ACLs with ranges of hosts
 
 
 class _Fact(TypedDict):
-    """What `features.json` has of a feature. `changing`: of `metadata.version` only."""
+    """What `features.json` has of a feature: `changing` of `metadata.version`, `default` of all others."""
 
     minimum: int
     latest: int
-    default: int
+    default: NotRequired[int]
     changing: NotRequired[list[int]]
 
 
