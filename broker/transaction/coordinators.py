@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...coordinator.shard import RecordFormat, Result
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
+from ...protocol.config_def import numbers_of
 from ...protocol.errors import ApiError, Errors
 from ...protocol.records import NO_SEQUENCE
 from ..controller.producer_ids import ProducerIds
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 TOPIC_NAME = "__transaction_state"
+LEVELS_SINCE = (4, 0)  # the release that has `transaction.version` (KIP-890)
 STEP_ENDS = 16  # of transactions that are carried out before other events are handled
 TransactionHost = ShardHost["TransactionShard"]
 
@@ -57,6 +59,8 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
         self.completion_retries = 0
         self.verification_ms = Summary()
         self.verification_failures = 0
+        release = self.settings.config.emulates
+        self._has_levels = release is None or numbers_of(release) >= LEVELS_SINCE
         self._decided: dict[TransactionHost, None] = {}
         self._awaited: dict[str, dict[Later[None], None]] = {}  # what waits for a step, by transactional id
 
@@ -113,7 +117,8 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
         return self.producer_ids.take()
 
     def transaction_version(self) -> int:
-        return int(self.metadata_image.features.get("transaction.version", 0))
+        """Returns the finalized level; an emulated release from before this feature writes records as of level 0."""
+        return int(self.metadata_image.features.get("transaction.version", 0)) if self._has_levels else 0
 
     def stepped(self, transactional_id: str) -> None:
         waiting = self._awaited.pop(transactional_id, None)

@@ -13,6 +13,8 @@ from ottla.broker.config.config import RELEASES, Config
 from ottla.broker.emulation.error_codes import INSTEAD, ErrorCodes
 from ottla.broker.emulation.releases import releases
 from ottla.broker.net.dispatch import Dispatcher, Refused
+from ottla.broker.shards.loader import log_entries
+from ottla.broker.transaction.coordinators import TOPIC_NAME
 from ottla.protocol import codec, legacy, records, schema
 from ottla.protocol import messages as m
 from ottla.protocol.compression import GZIP, NONE
@@ -20,6 +22,7 @@ from ottla.protocol.errors import CODES, Errors
 from ottla.protocol.legacy import Message
 from ottla.protocol.trees import tree
 
+from ..support import transaction_world
 from ..support.ask import fetch_message, produce_message
 from ..support.emulated import fetched, messages_in, put, sent, with_topic, world_of
 from ..support.everyday import ask_everyday, everyday_world
@@ -171,6 +174,18 @@ def test_features_have_the_levels_of_the_release() -> None:
         assert {one.name: one.max_version_level for one in answer.finalized_features} == levels
         assert (answer.finalized_features_epoch > 0) == bool(levels)
     assert [epoch_of_features(name) for name in ("2.6", "2.7")] == [-1, 0]  # since ZooKeeper has a node for them
+
+
+@pytest.mark.parametrize(("name", "version"), [("3.9", 0), ("4.0", 1)])
+def test_transactions_are_recorded_so_that_the_release_can_read_them(name: str, version: int) -> None:
+    world = transaction_world.world(ottla_emulate=name)
+    transaction_world.begun(world, raises=False).write(b"a")
+    entries = list(log_entries(transaction_world.partition(world, TOPIC_NAME).open_log()))
+    assert entries
+    for entry in entries:
+        assert entry.record is not None
+        assert entry.record.value is not None
+        assert int.from_bytes(entry.record.value[:2], "big") == version
 
 
 def test_a_topic_that_is_being_created_has_no_leader_with_zookeeper() -> None:
