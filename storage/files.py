@@ -14,7 +14,7 @@ import os
 import stat
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ..protocol.buffers import Data
@@ -22,6 +22,7 @@ from .failures import OUT_OF_DESCRIPTORS
 from .loaded_indexes import LoadedIndexes
 
 T = TypeVar("T")
+PIECES_AT_ONCE = 512  # in one call of the system, which takes 1,024
 HELD = frozenset((errno.EAGAIN, errno.EACCES))  # the errors of lockf for a lock that another process holds
 
 
@@ -38,6 +39,9 @@ class Handle(Protocol):
 
     def write_at(self, position: int, data: Data) -> None:
         """Writes all of `data`. Raises OSError."""
+
+    def write_all_at(self, position: int, pieces: Sequence[Data]) -> None:
+        """Writes all pieces, one after another. Raises OSError."""
 
     def fileno(self) -> int:
         """Returns the descriptor; -1 of a file that the system does not know."""
@@ -106,6 +110,13 @@ def _named(error: OSError, path: str) -> OSError:
     return error
 
 
+def _joined(fd: int, pieces: Sequence[Data], position: int) -> int:
+    return os.pwrite(fd, b"".join(pieces), position)
+
+
+_pwritev: Callable[[int, Sequence[Data], int], int] = getattr(os, "pwritev", _joined)  # not every system has it
+
+
 class OsHandle:
     __slots__ = ("fd", "path")
 
@@ -137,6 +148,21 @@ class OsHandle:
                 written += more
         except OSError as error:
             raise _named(error, self.path) from None
+
+    def write_all_at(self, position: int, pieces: Sequence[Data]) -> None:
+        if len(pieces) == 1:
+            return self.write_at(position, pieces[0])
+        for start in range(0, len(pieces), PIECES_AT_ONCE):
+            some = pieces[start : start + PIECES_AT_ONCE]
+            total = sum(map(len, some))
+            try:
+                written = _pwritev(self.fd, some, position)
+            except OSError as error:
+                raise _named(error, self.path) from None
+            if written < total:  # a signal or a limit of the kernel interrupted it
+                self.write_at(position + written, memoryview(b"".join(some))[written:])
+            position += total
+        return None
 
     def fileno(self) -> int:
         return self.fd

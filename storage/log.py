@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..protocol import records
 from ..protocol.buffers import Data, WritableData
@@ -161,7 +161,7 @@ class Log:
             next_offset = last + 1
         if leader_epoch > self.epochs.latest:
             self.assign_epoch(leader_epoch, first)
-        self.write(active, data, infos, now_ms)
+        self.write(active, [data], infos, now_ms)
         if has_producers:
             for at, info in zip(batches, infos, strict=True):
                 if at.header.producer_id >= 0:
@@ -174,9 +174,9 @@ class Log:
         is_full = is_due(active, self.settings, owner, size, timestamp, last_offset, now_ms)
         return self.roll(now_ms) if is_full else active
 
-    def write(self, active: Segment, data: Data, infos: list[BatchInfo], now_ms: int) -> None:
+    def write(self, active: Segment, pieces: Sequence[Data], infos: list[BatchInfo], now_ms: int) -> None:
         """Writes batches, which follow the log end, to the segment that has room for them."""
-        active.append(data, infos, self.settings.index_interval_bytes)
+        active.append(pieces, infos, self.settings.index_interval_bytes)
         active.modified_ms = now_ms
         if self.unflushed_since_ms is None:
             self.unflushed_since_ms = now_ms

@@ -18,7 +18,7 @@ def append_messages(log: Log, data: Data, now_ms: int) -> Appended:
     largest = max(info.max_timestamp for info in infos)
     active = log.with_room(len(data), largest, last, now_ms)
     at = active.size
-    log.write(active, data, [info._replace(position=at + info.position) for info in infos], now_ms)
+    log.write(active, [data], [info._replace(position=at + info.position) for info in infos], now_ms)
     return Appended(first, last + 1, largest if log.settings.is_append_time else -1)
 
 

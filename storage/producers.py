@@ -59,6 +59,12 @@ class Producer:
         self.transaction_first_offset = -1
         self.batches: list[Batch] = []
 
+    def copy(self) -> Producer:
+        made = Producer(self.epoch)
+        made.coordinator_epoch, made.last_timestamp = self.coordinator_epoch, self.last_timestamp
+        made.transaction_first_offset, made.batches = self.transaction_first_offset, self.batches.copy()
+        return made
+
     @property
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
@@ -301,6 +307,18 @@ class Producers:
             producer.batches.clear()
         self.by_id.move_to_end(pid)
         return producer
+
+    def saved(self, producer_id: int) -> Producer | None:
+        """Returns the state of a producer as it is now, for `restore`; None of one that is not known."""
+        known = self.by_id.get(producer_id)
+        return None if known is None else known.copy()
+
+    def restore(self, producer_id: int, saved: Producer | None) -> None:
+        """Takes back batches without a transaction that came after `saved`."""
+        if saved is None:
+            self.by_id.pop(producer_id, None)
+        else:
+            self.by_id[producer_id] = saved
 
     def end_transaction(self, header: BatchHeader, marker: Marker, offset: int) -> AbortedTransaction | None:
         """Ends a transaction with the marker at `offset`; returns its index entry if it was aborted."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..protocol.checksum import crc32c
 from .layout import INDEX_ENTRY, TIME_INDEX_ENTRY
 from .segment import MAX_RELATIVE_OFFSET, Segment
-from .settings import LogSettings
+from .settings import FOREVER, LogSettings
 
 
 def is_due(
@@ -37,6 +39,38 @@ def is_due(
         or len(active.times.data) + 2 * TIME_INDEX_ENTRY.size > settings.segment_index_bytes
         or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     )
+
+
+class Room(NamedTuple):
+    """What batches may be, taken together, so that no append of one of them needs a new segment: their bytes and
+    number, the last offset and the largest timestamp.
+    """
+
+    size: int
+    batches: int
+    last_offset: int
+    timestamp: int
+
+
+def room_of(active: Segment, settings: LogSettings, owner: tuple[bytes | None, int], now_ms: int) -> Room | None:
+    """Returns the room of a segment, which is smaller than what `is_due` allows where that is simpler; None for one
+    that is empty, or too old. Parameters are those of `is_due`.
+    """
+    batches = min(
+        (settings.segment_index_bytes - len(active.index.data)) // INDEX_ENTRY.size,
+        (settings.segment_index_bytes - len(active.times.data)) // TIME_INDEX_ENTRY.size - 1,
+    )
+    if active.size == 0:
+        return None
+    since = active.rolling_timestamp
+    lasts_ms = settings.segment_ms - (_jitter_ms(*owner, active, settings) if settings.segment_jitter_ms else 0)
+    if since is not None and since >= 0:
+        until_ms = since + lasts_ms
+    elif now_ms - active.created_ms <= lasts_ms:
+        until_ms = FOREVER
+    else:
+        return None
+    return Room(settings.segment_bytes - active.size, batches, active.base_offset + MAX_RELATIVE_OFFSET, until_ms)
 
 
 def _jitter_ms(topic_id: bytes | None, partition: int, active: Segment, settings: LogSettings) -> int:

@@ -7,7 +7,7 @@ does not grow with the log.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..protocol.buffers import Data
@@ -147,14 +147,15 @@ class Segment:
 
     # appending
 
-    def append(self, data: Data, batches: list[BatchInfo], interval_bytes: int) -> None:
-        """Writes batches whose positions are those in the file, and adds them to the indexes.
+    def append(self, pieces: Sequence[Data], batches: list[BatchInfo], interval_bytes: int) -> None:
+        """Writes batches whose positions are those in the file, and adds them to the indexes. `pieces`: of what they
+        consist.
 
         After an OSError the file is truncated to its former size.
         """
         handle = self.handle
         try:
-            handle.write_at(self.size, data)
+            handle.write_all_at(self.size, pieces)
         except OSError:
             handle.truncate(self.size)
             raise
@@ -163,7 +164,7 @@ class Segment:
         for batch in batches:
             self.note(batch, interval_bytes)
         self._newest = batches[-1]
-        self.size += len(data)
+        self.size += sum(map(len, pieces))
 
     def note(self, batch: BatchInfo, interval_bytes: int) -> None:
         """Adds a batch to the indexes if an entry is due."""

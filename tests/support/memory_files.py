@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ottla.storage.layout import FILE_NAME_LENGTH_MAX
@@ -93,6 +93,11 @@ class MemHandle:
     def write_at(self, position: int, data: Any) -> None:
         self.files.before_write(len(data))
         self.inode.apply((position, bytes(data)))
+
+    def write_all_at(self, position: int, pieces: Sequence[Any]) -> None:
+        for piece in pieces:
+            self.write_at(position, piece)
+            position += len(piece)
 
     def fileno(self) -> int:
         return -1
