@@ -22,7 +22,7 @@ WITHOUT_LINES = "-Wno-misleading-indentation"
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
     "protocol": "frames layouts plain_messages records spans",
-    "storage": "batch_info epochs index log producers rolling segment validation",
+    "storage": "batch_info epochs gathered index log producers rolling segment validation",
     "coordinator": "aftermath batch format journal packing parked runtime shard_runtime timeline timers",
     "coordinator/group": "format",
     "coordinator/group/consumer": "leaving",
@@ -37,8 +37,8 @@ MODULES = {
     "broker/shards": "host",
     "broker/replica": "appender followers high_watermarks partition stale_leaders",
     "broker/apis": (
-        "_produce_appends _produce_verification _repeated _repeated_commits _repeated_fetches _repeated_produces "
-        "k00_produce"
+        "_gathered_produces _known_produces _produce_appends _produce_verification _repeated _repeated_commits "
+        "_repeated_fetches _repeated_produces k00_produce"
     ),
     "broker/lab/traces": "client",
 }

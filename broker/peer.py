@@ -49,6 +49,16 @@ class Repeated(Protocol):
         """
 
 
+class Gathered(Protocol):
+    """Requests of a connection that came at once, and are answered at once."""
+
+    def takes(self, frame: memoryview, send: Send) -> bool:
+        """Whether the request of a frame is one of them; then it calls `send` once, at the latest in `finish`."""
+
+    def finish(self) -> None:
+        """Answers the requests. The frames must have stayed as they were."""
+
+
 class Software(NamedTuple):
     """What a client says that it is.
 
@@ -69,11 +79,15 @@ class Peer:
     `activity`: what the client asked for, while the lab is on. `token_authenticated`: whether the client has shown a
     delegation token. `usage`: what the current request uses, if there are quotas. `throttle_ms`: for how long no
     request is served after the reply. `repeated`: by API key, what serves requests that are like earlier ones.
+    `has_more`: whether more has come behind the request that is being served. `gathered`: the requests before it that
+    are not answered yet.
     """
 
     __slots__ = (
         "activity",
         "address",
+        "gathered",
+        "has_more",
         "host",
         "host_address",
         "listener",
@@ -102,7 +116,23 @@ class Peer:
         self.usage: Usage | None = None
         self.activity: ClientActivity | None = None
         self.repeated: dict[int, Repeated] = {}
+        self.has_more = False
+        self.gathered: Gathered | None = None
         self.on_lost: list[Callable[[], object]] = []
+
+    def takes(self, frame: memoryview, send: Send) -> bool:
+        """Whether the request of a frame is one of those that are gathered; answers these if it is not."""
+        gathered = self.gathered
+        if gathered is None:
+            return False
+        if gathered.takes(frame, send):
+            return True
+        gathered.finish()
+        return False
+
+    def answer_gathered(self) -> None:
+        if self.gathered is not None:
+            self.gathered.finish()
 
     def lost(self) -> None:
         calls, self.on_lost = self.on_lost, []

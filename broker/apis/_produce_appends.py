@@ -14,7 +14,7 @@ from ..internal_topics import is_internal
 from ..later import Later
 from ..net.context import Context
 from ..net.produce_waits import Wait, wait
-from ..replica.appender import Batch
+from ..replica.appender import Batch, Gathering
 from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
 from ..steps import STEPS_AT_ONCE, Allowance
@@ -45,16 +45,22 @@ TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
 class Appending(Allowance):
     """The appends of one request, and its allowance of work per step."""
 
-    __slots__ = ("context", "failed", "long", "request", "tables", "verified", "waits")
+    __slots__ = ("context", "failed", "gathering", "long", "request", "tables", "verified", "waits")
 
     def __init__(
-        self, context: Context, request: messages.ProduceRequest, verified: dict[int, Verification | ApiError]
+        self,
+        context: Context,
+        request: messages.ProduceRequest,
+        verified: dict[int, Verification | ApiError],
+        gathering: Gathering | None = None,
     ) -> None:
+        """`gathering`: what its batch may be written together with."""
         self.left = STEPS_AT_ONCE
         self.context = context
         self.request = request
         self.verified = verified
         self.failed = False
+        self.gathering = gathering
         self.tables: dict[int, int] = {}  # by `id()` of an answer, of those that are not APPENDED
         self.waits: list[Wait] = []
         # (list for the response part, its index, topic, partition data) of batches that take long
@@ -98,7 +104,9 @@ class Appending(Allowance):
             if isinstance(verified, ApiError):
                 raise verified
             context.broker.partitions.check_led(partition)
-            end = context.broker.appender.append(partition, data, at, acks, answer, verified, self, opened)
+            end = context.broker.appender.append(
+                partition, data, at, acks, answer, verified, self, opened, self.gathering
+            )
         except ApiError as error:
             self.failed = True
             self._refuse(partition, answer, error)
@@ -121,6 +129,14 @@ class Appending(Allowance):
             return []
         self.context.broker.turn.settle_moves()
         return [(partition, end, answer) for partition, end, answer in self.waits if partition.high_watermark < end]
+
+    def refused(self, partition: Partition, index: int, error: ApiError) -> Answer:
+        """Returns the response for a partition whose batch was gathered, and could not be written."""
+        answer = messages.ProduceResponse.PartitionProduceResponse(index=index, base_offset=-1)
+        self.failed = True
+        self.waits.clear()
+        self._refuse(partition, answer, error)
+        return answer
 
     def _refuse(self, partition: Partition, answer: Answer, error: ApiError) -> None:
         answer.error_code = error.code

@@ -25,7 +25,7 @@ from ..connection_rates import Verdict
 from ..metrics import Metrics
 from ..peer import Ending, Peer, SecurityProtocol
 from ..replies import Reply
-from .ahead import KEYS_MAX, wanted_bytes
+from .ahead import KEYS_MAX, fresh_buffer
 from .dispatch import Dispatcher, Refused
 from .listening import Listening, complain_of_tls
 from .sending import Direct, Sending, direct, unreadable
@@ -36,7 +36,6 @@ FRAMES_AT_ONCE = 128  # requests of one connection that are served in one turn o
 TOGETHER_BYTES = 16 << 10  # of replies that are written at once
 CHUNK_BYTES = 1 << 20  # most fetches are one write, for which the client wakes once
 HIGH_WATER = 512 << 10
-PRIVATE_BYTES = 4 << 10
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -209,6 +208,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._serve_frames(view)
         finally:
+            self.peer.answer_gathered()
             self.is_serving = False
             self._write_replies()
             self._served_ns = poll.served(self._served_ns, asked_ns)
@@ -218,6 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         turn, schedule = broker.turn, broker.schedule
         while self._start < self._filled and not self._busy and not self._closing and not self._frozen:
             if not left:  # others have their turn
+                self.peer.answer_gathered()
                 self._busy = True
                 self._muted = schedule.later(0, self._unmute)
                 return
@@ -238,15 +239,20 @@ class Connection(asyncio.BufferedProtocol):
             if now_ms != self.last_active_ms:  # earlier replies do not wait for long
                 self._write_replies()
                 self.last_active_ms = now_ms
+            peer = self.peer
+            peer.has_more = self._start < self._filled
             try:
-                self._waiting = self.dispatcher.handle(self.peer, view[start : start + size], self._send)
+                self._waiting = self.dispatcher.handle(peer, view[start : start + size], self._send)
             except Refused as error:
-                self.dispatcher.refused(self.peer, view[start : start + size], error)
+                self.dispatcher.refused(peer, view[start : start + size], error)
                 return self.close(str(error), "refused")
             except Exception as error:
                 bugs.report("taking a request", error)
                 return self.close("a request could not be taken")
-            turn.settle_soon()
+            if peer.gathered is None:
+                turn.settle_soon()
+            else:  # it is answered with those that follow
+                self._busy = False
 
     def _check_announced(self, view: memoryview, size: int) -> None:
         """Closes the connection if an incomplete frame announces more bytes than its API allows."""
@@ -267,13 +273,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._count_held()
             self._start = self._filled = 0
             return
-        wanted, size = wanted_bytes(view, self._start, self._filled, AHEAD_BYTES, self._busy)
-        private, most = self._private, max(4 * wanted, 4 * size, PRIVATE_BYTES)
-        if private is None or not min(wanted, 2 * left) <= len(private) <= most:
-            fresh = bytearray(max(wanted, PRIVATE_BYTES))
-            fresh[:left] = view[self._start : self._filled]
-            self._private = fresh
-            self._start, self._filled = 0, left
+        fresh = fresh_buffer(self._private, view, self._start, self._filled, AHEAD_BYTES, self._busy)
+        if fresh is not None:
+            self._private, self._start, self._filled = fresh, 0, left
             self._count_held()
             if self._closing:  # it held the most of all connections
                 return
@@ -325,7 +327,8 @@ class Connection(asyncio.BufferedProtocol):
             self._write_replies()
 
     def _write_replies(self) -> None:
-        """Writes the replies that wait for others."""
+        """Writes the replies that wait for others, and those to requests that were gathered."""
+        self.peer.answer_gathered()
         replies = self._replies
         if not replies:
             return

@@ -72,11 +72,12 @@ class Dispatcher:
         self.reply_bytes_max = broker.config["ottla.reply.max.bytes"]
 
     def handle(self, peer: Peer, frame: memoryview, send: Send) -> Cancellable | None:
-        """Serves one frame and calls `send` once, now or later.
-        Returns what is pending, so that it can be cancelled.
+        """Serves one frame and calls `send` once, now or later. Returns what is pending, so that it can be cancelled.
 
         Raises Refused for a frame after which Kafka closes the connection.
         """
+        if peer.takes(frame, send):
+            return None
         started = time.perf_counter_ns()
         if len(frame) < 8:
             raise Refused(f"a request of {len(frame)} bytes")

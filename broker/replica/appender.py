@@ -5,6 +5,7 @@ and takes the directory of a failed disk offline.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
 from ...protocol import compression, messages, opening, records
@@ -14,15 +15,17 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt, BatchHeader
 from ...storage import validation
 from ...storage.batch_info import Appended
+from ...storage.gathered import Gathered
 from ...storage.producers import Batch as KnownBatch
 from ...storage.producers import Producers, Verification
-from ...storage.settings import LogSettings
+from ...storage.settings import FOREVER, LogSettings
 from .. import bugs
 from ..internal_topics import is_internal
 from ..limits import PRODUCERS, Limits
 from ..settings import Settings
 from ..steps import Allowance, Work, at_once
 from ..turn import Turn
+from ..watermark_policies import IMMEDIATE
 from .high_watermarks import HighWatermarks
 from .partition import Partition
 from .partitions import Partitions
@@ -48,6 +51,13 @@ def check_replicas(partition: Partition, required_acks: int = -1) -> None:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
     if required_acks == -1 and partition.is_under_min_isr:
         raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
+
+
+class Gathering(Protocol):
+    """Collects batches for one partition, which are written together."""
+
+    def add(self, data: WritableData, at: BatchAt, now_ms: int) -> Appended:
+        """Adds a validated batch. Raises ApiError, as `Appender.store` does."""
 
 
 AppendToLog = Callable[[Partition, WritableData, list[BatchAt], int, Marker | None], Appended]
@@ -86,6 +96,7 @@ class Appender:
         verification: Verification | None,
         allowance: Allowance,
         opened: Batch | ApiError | None = None,
+        gathering: Gathering | None = None,
     ) -> int:
         """Validates a batch and appends it; returns the offset that acks=all waits for.
 
@@ -93,7 +104,7 @@ class Appender:
 
         `verification`: needed by a transactional batch, unless its transaction is open. `allowance`: the remaining
         steps for decompressing; raises TooLong, without any effect, if they are too few. `opened`: the result of
-        decompressing in steps (`open_batch`).
+        decompressing in steps (`open_batch`). `gathering`: what the batch may be written together with.
         """
         log = partition.open_log()
         if acks == -1:
@@ -109,7 +120,7 @@ class Appender:
             if header.is_transactional and self.verifies():
                 log.producers.check_verified(header.producer_id, header.producer_epoch, verification)
             log.producers.check(header, log.end_offset)
-        done = self.store(partition, data, [at], now)
+        done = gathering.add(data, at, now) if gathering is not None else self.store(partition, data, [at], now)
         if header.producer_id >= 0 and len(log.producers.by_id) > self.producers_max:
             self._forget_producers(partition, log.producers)
         answer.base_offset = done.base_offset
@@ -199,16 +210,40 @@ class Appender:
         """
         try:
             done = self.append_to_log(partition, data, batches, now_ms, marker)
-        except OSError as error:
-            raise self.partitions.storage_error(partition, error) from None
-        except ApiError:
-            raise
         except Exception as error:
-            bugs.report(f"an append to {partition.name}", error)
-            self.reopen(partition)
-            raise ApiError(Errors.UNKNOWN_SERVER_ERROR) from None
+            raise self._failed(partition, error) from None
         self.high_watermarks.appended(partition)
         return done
+
+    def write(self, partition: Partition, gathered: Gathered, now_ms: int) -> None:
+        """Appends what was gathered; errors are those of `store`."""
+        try:
+            gathered.write(now_ms)
+        except Exception as error:
+            raise self._failed(partition, error) from None
+        self.high_watermarks.appended(partition)
+
+    def _failed(self, partition: Partition, error: Exception) -> ApiError:
+        """Returns the error of an append that did not happen."""
+        if isinstance(error, ApiError):
+            return error
+        if isinstance(error, OSError):
+            return self.partitions.storage_error(partition, error)
+        bugs.report(f"an append to {partition.name}", error)
+        self.reopen(partition)
+        return ApiError(Errors.UNKNOWN_SERVER_ERROR)
+
+    def gathers(self, partition: Partition) -> bool:
+        """Whether batches for a partition may be written together: its high watermark follows each append at once."""
+        return (
+            self.append_to_log is Partition.append
+            and partition.log is not None
+            and partition.replica_set is None
+            and partition.follower.policy is IMMEDIATE
+            and not partition.log.settings.waits_for_flush_ms
+            and partition.log.settings.flush_messages == FOREVER
+            and partition.high_watermark == partition.log.end_offset
+        )
 
     def cut(self, partition: Partition, offset: int) -> None:
         """Removes the records before an offset from the log. Raises ApiError(KAFKA_STORAGE_ERROR)."""

@@ -14,7 +14,7 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt, BatchHeader
 from ...storage.producers import Verification
 from ..steps import Allowance
-from .appender import Appender, Batch, answer_repeated
+from .appender import Appender, Batch, Gathering, answer_repeated
 from .partition import NEVER, Partition, StaleLeader
 
 
@@ -43,11 +43,12 @@ class StaleAppender(Appender):
         verification: Verification | None,
         allowance: Allowance,
         opened: Batch | ApiError | None = None,
+        gathering: Gathering | None = None,
     ) -> int:
         """Like that of leaders; what a stale one takes is lost, and acks=all waits in vain."""
         stale = partition.stale.get(self.node_id)
         if stale is None:
-            return Appender.append(self, partition, data, at, acks, answer, verification, allowance, opened)
+            return Appender.append(self, partition, data, at, acks, answer, verification, allowance, opened, gathering)
         log = partition.open_log()
         if acks == -1 and stale.is_under_min_isr:
             raise ApiError(Errors.NOT_ENOUGH_REPLICAS)

@@ -26,7 +26,7 @@ from ottla.broker.lab.faults.inner_actions import AppendFails, InnerAction, Load
 from ottla.broker.lab.faults.request_actions import Close, Delay, NoReply, Throttle
 from ottla.broker.lab.faults.rules import AnyAction, Fault, Faults, Rule
 from ottla.broker.lab.requests.holds import HoldAsked, Holds
-from ottla.broker.net import connection, intercepting, pacing
+from ottla.broker.net import ahead, connection, intercepting, pacing
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import messages as m
 
@@ -77,7 +77,7 @@ def _small_limits(chance: random.Random) -> Iterator[None]:
         (connection, "AHEAD_BYTES"): chance.choice((100, 1000, connection.AHEAD_BYTES)),
         (connection, "FRAMES_AT_ONCE"): chance.choice((2, 5, connection.FRAMES_AT_ONCE)),
         (connection, "TOGETHER_BYTES"): chance.choice((1, 100, connection.TOGETHER_BYTES)),
-        (connection, "PRIVATE_BYTES"): chance.choice((8, 300, connection.PRIVATE_BYTES)),
+        (ahead, "PRIVATE_BYTES"): chance.choice((8, 300, ahead.PRIVATE_BYTES)),
         (pacing, "LARGE_REPLY_BYTES"): chance.choice((50, 1000, pacing.LARGE_REPLY_BYTES)),
         (intercepting, "WAITING_MAX"): chance.choice((1, *[intercepting.WAITING_MAX] * 5)),
     }
