@@ -130,7 +130,10 @@ def ready(bootstrap_server: str, timeout: float, tls: bool) -> None:
     except (OSError, ValueError) as error:
         click.echo(f"not ready: {bootstrap_server}: {error}", err=True)
         sys.exit(1)
-    sys.exit(0 if len(answer) == 10 and answer[4:8] == b"\0\0\0\1" else 1)
+    if len(answer) != 10 or answer[4:8] != b"\0\0\0\1":
+        what = "no reply of a Kafka broker" if answer else "it closed the connection"
+        click.echo(f"not ready: {bootstrap_server}: {what}", err=True)
+        sys.exit(1)
 
 
 def _shake(connection: socket.socket) -> None:

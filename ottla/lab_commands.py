@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .lab_client import Lab, segment
+from .lab_client import Lab, LabRefused, segment
 from .lab_output import Shown, lab_command, table
 from .protocol.text import printable
 
@@ -29,6 +29,9 @@ PARTITION_NUMBER = click.option("-p", "--partition", default=0, show_default=Tru
 def topics(lab: Lab, names: tuple[str, ...]) -> Shown:
     """Show topics and their partitions, with offsets and high watermarks."""
     found = [one for one in lab.every("topics", "topics") if not names or one["topic"] in names]
+    absent = [name for name in names if all(one["topic"] != name for one in found)]
+    if absent:
+        raise LabRefused(404, f"topic {absent[0]} does not exist")
     return Shown(
         found, lambda: table(PARTITION_COLUMNS, ({"topic": t["topic"], **p} for t in found for p in t["partitions"]))
     )

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import click
 
-from .lab_client import Lab, segment
+from .lab_client import Lab, LabRefused, segment
 from .lab_output import Shown, anything, lab_command, table
 from .lazy import LazyGroup
 
@@ -73,7 +73,11 @@ def call(lab: Lab, name: str, values: Mapping[str, object]) -> object:
             if one["operationId"] != name:
                 continue
             left = dict(values)
-            segments = [segment(left.pop(p[1:-1], "")) if p[:1] == "{" else p for p in path.split("/")]
+            in_path = [part[1:-1] for part in path.split("/") if part[:1] == "{"]
+            for key in in_path:
+                if key not in left:
+                    raise LabRefused(400, f"{key}: is missing", key)
+            segments = [segment(left.pop(p[1:-1])) if p[:1] == "{" else p for p in path.split("/")]
             body, query = (None, left) if method in ("get", "delete") else (left, None)
             return lab.call(method.upper(), "/".join(segments), body, query)
     click.echo(f"ottla: the broker has no route {name}: ottla lab routes lists them", err=True)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 import click
@@ -90,14 +91,16 @@ def _failing(events: Iterable[Event]) -> Iterator[Event]:
 @trace.command()
 @click.option("--port", default=packets.PORT, show_default=True, help="The broker's port in the capture.")
 @click.argument("source", metavar="FILE|URL")
-@click.argument("out", type=click.File("wb"))
+@click.argument("out", type=click.File("wb", lazy=True))
 def pcap(source: str, out: object, port: int) -> None:
     """Write a trace with raw frames (ottla.trace.raw=frames) as a capture (pcapng) that Wireshark reads; `-` is
     standard output.
     """
     frames = packets.Frames()
     with errors_as_exit_codes():
-        for block in packets.capture(_failing(reading.events_of(source, False)), port, frames):
+        events = _failing(reading.events_of(source, False))
+        first = next(events, None)  # where the trace cannot be read, a file OUT that there is stays as it is
+        for block in packets.capture(chain([first] if first else [], events), port, frames):
             out.write(block)  # type: ignore[attr-defined]
     if frames.left_out:
         words = f"{frames.left_out:,} frames, whose bytes the trace does not have (ottla.trace.raw)"

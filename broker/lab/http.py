@@ -9,6 +9,7 @@ sent per turn, and none while the client does not read.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
@@ -207,7 +208,8 @@ class HttpConnection(asyncio.Protocol):
             elif isinstance(event, h11.Data):
                 self._body += event.data
                 if len(self._body) > BODY_BYTES_MAX:
-                    raise h11.RemoteProtocolError("the body of the request is too large", 413)
+                    words = f"the body of the request has more than {BODY_BYTES_MAX:,} bytes"
+                    raise h11.RemoteProtocolError(words, 413)
             elif isinstance(event, h11.EndOfMessage):
                 self._transport.pause_reading()  # the next request waits until this one is answered
                 self._answer()
@@ -283,9 +285,9 @@ class HttpConnection(asyncio.Protocol):
 
     def _refuse(self, error: h11.RemoteProtocolError) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = b"not HTTP\n"
+            body = json.dumps({"error": str(error) if error.args else "not HTTP"}).encode() + b"\n"
             self._begin(
-                Response(error.error_status_hint, "text/plain", body),
+                Response(error.error_status_hint, "application/json", body),
                 [("Content-Length", str(len(body))), ("Connection", "close")],
             )
             self._send(h11.Data(data=body))

@@ -16,8 +16,9 @@ from ..later import Later, after
 from ..replica.partition import Partition
 from ..watermark_policies import EVERY_TOPIC, parse_policy
 from .lab import Lab
-from .routes import Nothing, route
+from .routes import Nothing, Refused, route
 from .shapes import Range
+from .watermark_routes import check_place
 
 HELD = parse_policy("held")
 
@@ -151,8 +152,12 @@ class InSyncSize:
     topic: Annotated[str | None, "The topic; default: all that are not internal; `*`: internal topics too."] = None
     partition: Annotated[int | None, "Only this partition; default: all partitions of the topic."] = None
 
+    def __post_init__(self) -> None:
+        check_place(self.topic, self.partition)
+
 
 ABSENT = {404: "the partition does not exist"}
+SHRINKS = {404: "the partition does not exist", 409: "the node leads it, or has no replica of it"}
 CHANGES = {404: "the partition does not exist", 409: "no replica may lead it now, or none needs to"}
 
 
@@ -204,13 +209,16 @@ def elect_leader(lab: Lab, asked: Elect) -> Later[ReplicatedView]:
     return after(elected, shown)
 
 
-@route("POST /v1/partitions/{topic}/{partition}/shrink", example=Shrink("orders", 0), errors=ABSENT)
+@route("POST /v1/partitions/{topic}/{partition}/shrink", example=Shrink("orders", 0), errors=SHRINKS)
 def shrink_isr(lab: Lab, asked: Shrink) -> Later[ReplicatedView]:
     """Takes replicas of a partition out of those in sync. They are held until their policy changes: `POST /v1/release`
     with the node.
     """
     found, broker = asked.find(lab), lab.broker
     left = [one for one in found.replicas if one != found.leader and asked.node in (None, one)]
+    if asked.node is not None and not left:
+        why = "leads it" if asked.node == found.leader else "has no replica of it"
+        raise Refused(409, f"{asked.topic}-{asked.partition}: node {asked.node} {why}")
     for one in left:
         broker.policies.set_follower(asked.topic, asked.partition, one, HELD)
     broker.turn.event(broker.replicas.configure)

@@ -13,7 +13,7 @@ from ..watermark_policies import EVERY_TOPIC, Policy, parse_policy
 from .encode import Turns
 from .lab import Lab
 from .routes import route
-from .shapes import Range
+from .shapes import Invalid, Range
 from .state_routes import PartitionView, describe
 
 STEP_MOVES = 100  # of high watermarks, per turn of the loop
@@ -32,12 +32,21 @@ class PartitionsView(TypedDict):
     partitions: Iterable[TopicPartitionView]
 
 
+def check_place(topic: str | None, partition: int | None) -> None:
+    """Raises Invalid for a partition of no topic in particular."""
+    if partition is not None and topic in (None, EVERY_TOPIC):
+        raise Invalid("partition", "needs the name of its topic")
+
+
 @dataclass(frozen=True)
 class Place:
     """Partitions to control."""
 
     topic: Annotated[str | None, "The topic; default: all that are not internal; `*`: internal topics too."] = None
     partition: Annotated[int | None, "Only this partition; default: all partitions of the topic."] = None
+
+    def __post_init__(self) -> None:
+        check_place(self.topic, self.partition)
 
     def partitions(self, lab: Lab) -> list[Partition]:
         """Raises LookupError if the topic or the partition does not exist."""
@@ -92,7 +101,11 @@ def release(lab: Lab, asked: Followers) -> PartitionsView:
 @route("POST /v1/policy", example=PlacePolicy("orders", policy="lag=50ms±10ms"), errors=ABSENT)
 def policy(lab: Lab, asked: PlacePolicy) -> PartitionsView:
     """Sets how high watermarks follow their logs."""
-    return _set(lab, asked, parse_policy(asked.policy))
+    try:
+        wanted = parse_policy(asked.policy)
+    except ValueError as error:
+        raise Invalid("policy", str(error)) from None
+    return _set(lab, asked, wanted)
 
 
 def _set(lab: Lab, asked: Followers, wanted: Policy | None) -> PartitionsView:

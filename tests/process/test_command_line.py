@@ -251,6 +251,24 @@ def test_no_broker_is_ready_where_none_listens() -> None:
     assert (found.exit_code, found.stderr) == (1, "not ready: 127.0.0.1: '127.0.0.1' is not HOST:PORT\n")
 
 
+@pytest.mark.parametrize(
+    ("sent", "words"), [(b"HTTP/1.1 400", "no reply of a Kafka broker"), (b"", "it closed the connection")]
+)
+def test_what_is_no_broker_is_not_ready_for_a_reason(sent: bytes, words: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as beside:
+
+        def answer() -> None:
+            with listening.accept()[0] as peer:
+                peer.recv(100)
+                peer.sendall(sent)
+
+        answered = beside.submit(answer)
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        found = CliRunner().invoke(main, ["ready", "-b", address])
+        answered.result()
+    assert (found.exit_code, found.stderr) == (1, f"not ready: {address}: {words}\n")
+
+
 def test_the_broker_that_is_ready_may_have_an_address_of_ipv6() -> None:
     try:
         listening = socket.create_server(("::1", 0), family=socket.AF_INET6)

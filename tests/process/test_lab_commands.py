@@ -112,6 +112,11 @@ def test_every_route_is_a_command_by_its_name(broker: Broker) -> None:
     ("arguments", "code", "words"),
     [
         (["hold", "absent"], 1, "ottla: topic absent does not exist"),
+        (["topics", "a", "absent"], 1, "ottla: topic absent does not exist"),
+        (["policy", "held", "--partition", "1"], 1, "ottla: partition: needs the name of its topic"),
+        (["policy", "slow"], 1, "ottla: policy: 'slow' is not a policy; use immediate, held"),
+        (["lab", "call", "isr_size", "size=1", "partition=0"], 1, "ottla: partition: needs the name of its topic"),
+        (["lab", "call", "topic"], 1, "ottla: topic: is missing"),
         (["lab", "call", "step", "batches=x"], 1, "ottla: batches: must be a number, found 'x'"),
         (["lab", "call", "retention", "topik=x"], 1, "ottla: topik: unknown key (known: none)"),
         (["lab", "call", "nothing"], 2, "the broker has no route nothing"),

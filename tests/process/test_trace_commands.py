@@ -100,6 +100,16 @@ def test_a_file_that_is_missing_or_no_trace_is_refused(tmp_path: Path) -> None:
     assert found.stderr == f"ottla: {tmp_path / 'absent'}: No such file or directory\n"
 
 
+@pytest.mark.parametrize("file", ["x", "absent"])
+def test_no_capture_is_made_of_what_is_no_trace(file: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("[]\n")
+    (tmp_path / "earlier.pcapng").write_text("an earlier capture")
+    for out in ("earlier.pcapng", "new.pcapng"):
+        assert run("pcap", str(tmp_path / file), str(tmp_path / out)).exit_code == 1
+    assert (tmp_path / "earlier.pcapng").read_text() == "an earlier capture"
+    assert not (tmp_path / "new.pcapng").exists()
+
+
 def test_a_trace_without_the_bytes_of_frames_is_no_capture(tmp_path: Path) -> None:
     asked = {"event": "request", "mono_us": 1, "connection": 1, "peer": "127.0.0.1:1", "size": 9}
     head = {"event": "trace", "format": 1, "clock_ms": 1, "mono_us": 1}

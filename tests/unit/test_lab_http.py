@@ -150,6 +150,8 @@ def test_a_body_that_is_too_large_is_refused_when_that_much_came() -> None:
     )
     site.machine.advance(1)
     assert b" 413 " in transport.written
+    words = "the body of the request has more than 65,536 bytes"
+    assert json.loads(transport.written.partition(b"\r\n\r\n")[2]) == {"error": words}
     assert transport.gone
     assert site.asked == []
 

@@ -166,6 +166,12 @@ def test_a_release_of_the_topic_is_of_each_partition_of_it(w: World, lab: LabWor
     assert [one["policy"] for one in shown(lab, index=1)["replicas"]] == [None, None, None]
 
 
+def test_a_node_that_leads_or_has_no_replica_cannot_leave_those_in_sync(w: World, lab: LabWorld) -> None:
+    assert lab.refused("POST /v1/partitions/t/0/shrink", {"node": 1}) == (409, "t-0: node 1 leads it")
+    assert lab.refused("POST /v1/partitions/t/0/shrink", {"node": 9}) == (409, "t-0: node 9 has no replica of it")
+    assert shown(lab)["isr"] == [1, 2, 3]
+
+
 def test_only_the_leader_stays_in_sync(w: World, lab: LabWorld) -> None:
     create(w, "safe", [1, 2, 3], min_insync_replicas="2")
     found = lab.ask("POST /v1/partitions/safe/0/shrink")
