@@ -26,6 +26,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from ..coordinator.described import INTERNAL_TOPICS
@@ -55,17 +56,20 @@ class Task(InputPartition):
 
 
 class Planner:
-    """Chooses what to read of a directory, and splits it into tasks."""
+    """Chooses what to read of a directory, and splits it into tasks. `topics`: those to read, in place of those that
+    the source names.
+    """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, topics: Iterable[str] | None = None) -> None:
         self.source = source
+        self.topics = source.topics if topics is None else tuple(topics)
         self.directory = Directory(source.path)
         self._committed: dict[tuple[str, int], Committed] = {}
 
     def partitions(self, topics: set[str] | None = None, numbers: set[int] | None = None) -> Iterator[tuple[str, int]]:
         if self.source.view == "internal" and self.source.topics is None:
             topics = set(INTERNAL_TOPICS) if topics is None else topics & set(INTERNAL_TOPICS)
-        for topic, partition in self.directory.chosen(self.source.topics):
+        for topic, partition in self.directory.chosen(self.topics):
             if self.source.numbers is not None and partition not in self.source.numbers:
                 continue
             if (topics is None or topic in topics) and (numbers is None or partition in numbers):
@@ -240,8 +244,21 @@ class LogStreamReader(StreamReader):
         self.source, self.schema = replace(source, reading=read), to_arrow_schema(schema, timezone="UTC")
         super().__init__(source.offsets_per_trigger, source.fail_on_data_loss)
 
+    def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:
+        found = super().latestOffset(start, limit)
+        read = {name.rpartition("-")[0] for name in Progress.of(start).offsets}
+        Directory(self.source.path).chosen(set(self.source.topics or ()) - read)
+        return found
+
+    def _planner(self) -> Planner:
+        """Returns a planner for the topics that exist: one that was read may have been deleted."""
+        if self.source.topics is None:
+            return Planner(self.source)
+        there = {topic for topic, _ in Directory(self.source.path).partitions}
+        return Planner(self.source, [one for one in self.source.topics if one in there])
+
     def now(self) -> Progress:
-        planner = Planner(self.source)
+        planner = self._planner()
         # ids first: the ends of a log that is made again must not get old ones
         found = Progress({}, planner.topic_ids(), {})
         for topic, number in planner.partitions():
@@ -266,7 +283,7 @@ class LogStreamReader(StreamReader):
         return Progress(found, ids, {}).offset()
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
-        planner, began, reached = Planner(self.source), Progress.of(start), Progress.of(end)
+        planner, began, reached = self._planner(), Progress.of(start), Progress.of(end)
         now = Progress({}, planner.topic_ids(), {})
         wanted = []
         for topic, number in planner.partitions():

@@ -12,6 +12,7 @@ import os
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from ..directory import Directory
 from ..files import Files
 
 CHECKPOINT = "_checkpoint"
@@ -21,13 +22,17 @@ PARTITIONS = ("topic", "date", "batch")
 def export(
     spark: SparkSession, path: str, topics: str, out: str, offsets_per_batch: int, fail_on_data_loss: bool = True
 ) -> int:
-    """Exports committed records that are not exported yet to `out`; returns their number."""
+    """Exports committed records that are not exported yet to `out`; returns their number. Raises
+    ValueError for a topic that has never been there.
+    """
 
     def write(frame: DataFrame, number: int) -> None:
         rows = dated(frame).withColumn("batch", f.lit(number))
         rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONS).parquet(out)
 
     first = _batches(out)
+    if not first:  # later a topic may be gone, as `fail_on_data_loss` says
+        Directory(path).chosen(name.strip() for name in topics.split(","))
     options = {
         "path": path,
         "topic": topics,

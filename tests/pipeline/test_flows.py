@@ -120,6 +120,13 @@ def test_an_export_of_a_topic_that_was_made_again(spark: Any, tmp_path: Path) ->
     assert export(spark, str(tmp_path), "t", out, 100, fail_on_data_loss=False) == 3
 
 
+def test_an_export_of_a_topic_that_is_not_there_begins_nothing(spark: Any, tmp_path: Path) -> None:
+    Written(tmp_path).batch()
+    with pytest.raises(ValueError, match=r"does not contain the topics typo$"):
+        export(spark, str(tmp_path), "t, typo", str(tmp_path / "out"), 100)
+    assert not (tmp_path / "out").exists()
+
+
 # load, and the live table
 
 

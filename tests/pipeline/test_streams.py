@@ -139,6 +139,21 @@ def test_a_log_that_was_deleted(written: Written) -> None:
     assert stream.at == {"t-0": 3, "topicIds": {"t-0": FIRST_ID}}
 
 
+def test_a_topic_that_a_stream_names_was_deleted(written: Written) -> None:
+    written.batch()
+    (written.root / "other-0").mkdir()
+    stream = Stream(written, topic="t,other")
+    assert stream.step() == [0, 1, 2]
+    written.directory.rename(written.root / "gone")
+    with pytest.raises(ValueError, match=r"t-0 was deleted\. With the option failOnDataLoss=false, a stream goes on"):
+        stream.step()
+    stream.options["failOnDataLoss"] = "false"
+    assert stream.step() == []
+    stream.options["topic"] = "t,typo"
+    with pytest.raises(ValueError, match="does not contain the topics typo"):
+        stream.step()
+
+
 def test_a_micro_batch_is_not_read_again_from_another_log(written: Written) -> None:
     """Spark repeats it after a failure."""
     name(written, FIRST_ID)
