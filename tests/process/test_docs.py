@@ -96,6 +96,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     pages = sorted(tmp_path.rglob("*.html"))
     assert tmp_path / "index.html" in pages
+    assert "AllocateProducerIds" in (tmp_path / "reference" / "apis.html").read_text(), "what is not served is listed"
     for page in pages:
         assert not re.search(r"\.\. [\w-]+::", page.read_text()), f"{page.name} shows a directive as text"
 
