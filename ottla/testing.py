@@ -8,6 +8,7 @@ with Broker() as broker:
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import shutil
@@ -33,7 +34,8 @@ class Broker:
     """A broker process as a context manager.
 
     `settings`: values by configuration key, such as `{"num.partitions": 3}`. `directory`: where the broker keeps its
-    data; by default a temporary directory, which `close` removes. `lab`: whether to open the HTTP API.
+    data; by default a temporary directory, which `close` removes. `lab`: whether to open the HTTP API. A broker that is
+    not closed is closed when the program ends, unless a signal ends it.
 
     `bootstrap_servers` is the address for clients, with commas between those of several nodes (`ottla.nodes`), and
     `lab_url` the URL of the HTTP API; both are empty before `start`.
@@ -59,6 +61,8 @@ class Broker:
         log, path = tempfile.mkstemp(prefix="ottla-", suffix=".log")
         os.close(log)
         self._log_path = Path(path)
+        self._owner = os.getpid()
+        atexit.register(self._end)
 
     @property
     def data_directory(self) -> Path:
@@ -154,9 +158,10 @@ class Broker:
 
     def stop(self) -> int:
         """Stops the broker cleanly (SIGTERM); returns its exit code. Raises BrokerFailed, and kills the broker, if it
-        takes longer than two minutes.
+        takes longer than two minutes; RuntimeError before `start`, and after `stop` or `kill`.
         """
-        assert self._process is not None
+        if self._process is None:
+            raise RuntimeError("the broker is not running: call start() first")
         self._process.terminate()
         try:
             self._process.wait(STOP_SECONDS_MAX)
@@ -194,6 +199,11 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _end(self) -> None:
+        """Closes the broker with the program, but not with a copy that the program has forked."""
+        if self._owner == os.getpid():
+            self.close()
 
     def close(self) -> None:
         """Stops the broker, and removes the directory if it is a temporary one. Raises BrokerFailed as `stop`."""
