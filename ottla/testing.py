@@ -214,3 +214,4 @@ class Broker:
             if self._temporary:
                 shutil.rmtree(self.directory, ignore_errors=True)
             self._log_path.unlink(missing_ok=True)
+            atexit.unregister(self._end)  # which would keep it in memory

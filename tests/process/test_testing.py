@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,14 @@ def test_a_broker_that_nothing_closes_ends_with_its_program() -> None:
     assert running == "True", "a fork of the program does not end it"
     until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the broker")
     assert not Path(directory).exists()
+
+
+def test_a_broker_that_is_closed_can_be_forgotten() -> None:
+    with Broker() as broker:
+        left = weakref.ref(broker)
+    del broker
+    gc.collect()
+    assert left() is None
 
 
 def test_a_broker_that_does_not_run_cannot_be_stopped() -> None:
