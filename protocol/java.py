@@ -21,8 +21,7 @@ def java_hash(text: str) -> int:
         for unit in text.encode():
             value = value * 31 + unit & 0xFFFFFFFF
     else:
-        raw = text.encode("utf-16-be", "surrogatepass")
-        for (unit,) in struct.iter_unpack(">H", raw):
+        for (unit,) in struct.iter_unpack(">H", java_order(text)):
             value = value * 31 + unit & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
@@ -35,6 +34,11 @@ def java_abs(value: int) -> int:
 def java_length(text: str) -> int:
     """`String.length`: UTF-16 code units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def java_order(text: str) -> bytes:
+    """What `String.compareTo` orders texts by: their UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def java_split(text: str) -> list[str]:

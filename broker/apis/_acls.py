@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from ...coordinator.security.acls import AclFilter
 from ...protocol import messages
 from ...protocol.errors import MalformedMessage
+from ..net.context import Context
+from ..security.authorization import Check, refused
 
 if TYPE_CHECKING:
     Filter = messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter
@@ -29,6 +31,12 @@ def filter_of(wanted: Filter) -> AclFilter:
     )
     check_known(found.resource_type, found.pattern_type, found.operation, found.permission)
     return found
+
+
+def require(context: Context, check: Check) -> None:
+    """Raises ApiError: the principal may not do it. Kafka reads the codes of a request before it asks for rights."""
+    if not check.allows(context):
+        raise refused(context, context.api_name, check)
 
 
 def check_known(*codes: int) -> None:

@@ -256,12 +256,15 @@ def answer(
                 resource_type=kind,
                 resource_name=name,
                 error_code=0 if error is None else error.code,
-                error_message=None if error is None else _message(error),
+                error_message=None if error is None else _message(error, kind),
             )
         )
     return response
 
 
-def _message(error: ApiError) -> str | None:
-    """Returns the message of an error; Kafka gives none where it refuses the cluster, or for unknown errors."""
-    return None if error.code in (Errors.UNKNOWN_SERVER_ERROR, BROKERS.code) else error.message_or_default
+def _message(error: ApiError, kind: int) -> str | None:
+    """Returns the message of an error; Kafka gives none where its broker refuses the cluster (its controller refuses
+    client metrics), or for unknown errors.
+    """
+    is_without = error.code == Errors.UNKNOWN_SERVER_ERROR or (error.code == BROKERS.code and kind != CLIENT_METRICS)
+    return None if is_without else error.message_or_default

@@ -27,7 +27,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -199,8 +199,6 @@ def _note_change(context: Context, request: messages.FetchRequest, fetch: Fetch)
 
 
 def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
-    if request.isolation_level not in ISOLATION_LEVELS and any(map(fetch.find, fetch.entries.values())):
-        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)  # where a partition is to be read, as in Kafka
     incremental = request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
     if context.broker.replicas.opening:
         wanted = list(fetch.dirty if incremental else fetch.entries.values())
@@ -208,7 +206,9 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
             return large_reply(_serve_when_open(context, request, fetch, incremental, wanted))
     if len(fetch.entries) > LARGE and context.authorizer is not None:
         return large_reply(_serve_in_steps(context, request, fetch, incremental))
-    reading = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+    refused = _refused_at_once(context, request, fetch)
+    _check_isolation(request, fetch, refused)
+    reading = Reading(context, request, fetch, incremental, refused)
     if len(reading.entries) > LARGE:
         return large_reply(_serve_in_steps(context, request, fetch, incremental, reading))
     reading.read(reading.entries)
@@ -229,6 +229,14 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
     return after(fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level), go_on)
 
 
+def _check_isolation(request: messages.FetchRequest, fetch: Fetch, refused: Container[Entry]) -> None:
+    """Raises ApiError for an unknown isolation level, where a partition is to be read, as in Kafka."""
+    if request.isolation_level in ISOLATION_LEVELS:
+        return
+    if any(fetch.find(entry) for entry in fetch.entries.values() if entry not in refused):
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
+
+
 async def _serve_when_open(
     context: Context, request: messages.FetchRequest, fetch: Fetch, incremental: bool, wanted: list[Entry]
 ) -> messages.FetchResponse:
@@ -244,7 +252,10 @@ async def _serve_in_steps(
     reading: Reading | None = None,
 ) -> messages.FetchResponse:
     """Like `_serve`, but some partitions per step."""
-    reading = reading or Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+    if reading is None:
+        refused = await _refused(context, request, fetch)
+        _check_isolation(request, fetch, refused)
+        reading = Reading(context, request, fetch, incremental, refused)
     fetch.advanced = {}
     try:
         await read_in_steps(context, reading)

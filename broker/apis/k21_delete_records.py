@@ -65,12 +65,16 @@ async def narrowed(
     r = messages.DeleteRecordsResponse
 
     def complete(response: messages.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
+        named: dict[str, dict[int, None]] = {}
         for topic in refused:
+            if topic.partitions:
+                named.setdefault(topic.name, {}).update(dict.fromkeys(p.partition_index for p in topic.partitions))
+        for name, indexes in named.items():
             parts = [
                 r.DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=TOPICS.code)
-                for index in dict.fromkeys(p.partition_index for p in topic.partitions)
+                for index in indexes
             ]
-            response.topics.append(r.DeleteRecordsTopicResult(name=topic.name, partitions=parts))
+            response.topics.append(r.DeleteRecordsTopicResult(name=name, partitions=parts))
         return response
 
     return complete if refused else None

@@ -18,11 +18,12 @@ from ..error_places import Place, Text, codes
 from ..later import Steps
 from ..net.answers import Answers
 from ..net.context import Context
-from ..security.authorization import Check
+from ..security.authorization import Check, Refusal
 from ..steps import Pace
-from ._acls import filter_of
+from ._acls import filter_of, require
 
-AUTHORIZATION = (Check(Operation.DESCRIBE, ResourceType.CLUSTER),)
+DESCRIBES = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
+AUTHORIZATION = (DESCRIBES,)
 ERRORS = (Place("the whole", codes("CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST SECURITY_DISABLED"), text=Text.OWN),)
 
 
@@ -30,6 +31,7 @@ def handle(
     context: Context, request: messages.DescribeAclsRequest
 ) -> messages.DescribeAclsResponse | Steps[messages.DescribeAclsResponse]:
     wanted = filter_of(request)
+    require(context, DESCRIBES)
     if context.broker.authorizer is None:
         return messages.DescribeAclsResponse(
             error_code=Errors.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"

@@ -30,11 +30,12 @@ from ...protocol.zookeeper_paths import is_node_name
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..later import Steps
 from ..net.context import Context
-from ..security.authorization import Check
+from ..security.authorization import Check, Refusal
 from ..steps import each_in_steps
-from ._acls import NO_AUTHORIZER, check_known
+from ._acls import NO_AUTHORIZER, check_known, require
 
-AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
+ALTERS = Check(Operation.ALTER, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
+AUTHORIZATION = (ALTERS,)
 ERRORS = (
     Place(
         "each entry",
@@ -48,6 +49,7 @@ ERRORS = (
 def handle(context: Context, request: messages.CreateAclsRequest) -> Steps[messages.CreateAclsResponse]:
     for one in request.creations:
         check_known(one.resource_type, one.resource_pattern_type, one.operation, one.permission_type)
+    require(context, ALTERS)
     return _create(context, request)
 
 

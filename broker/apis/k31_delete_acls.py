@@ -21,12 +21,13 @@ from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..later import Steps
 from ..net.answers import Answers, ReplyTooLarge
 from ..net.context import Context
-from ..security.authorization import Check
+from ..security.authorization import Check, Refusal
 from ..steps import Pace
-from ._acls import NO_AUTHORIZER, filter_of
+from ._acls import NO_AUTHORIZER, filter_of, require
 
 ENTRY_BYTES_MIN = 14  # of an entry in the reply
-AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
+ALTERS = Check(Operation.ALTER, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
+AUTHORIZATION = (ALTERS,)
 ERRORS = (
     Place(
         "each filter",
@@ -49,7 +50,9 @@ ERRORS = (
 
 
 def handle(context: Context, request: messages.DeleteAclsRequest) -> Steps[messages.DeleteAclsResponse]:
-    return _delete(context, [filter_of(one) for one in request.filters])
+    wanted = [filter_of(one) for one in request.filters]
+    require(context, ALTERS)
+    return _delete(context, wanted)
 
 
 async def _delete(context: Context, wanted: list[AclFilter]) -> messages.DeleteAclsResponse:

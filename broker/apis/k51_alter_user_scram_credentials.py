@@ -8,7 +8,10 @@ from ...coordinator.metadata import credentials
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
+from ...protocol.java import java_order
+from ...protocol.structs import Struct
 from ..error_places import CONTROLLER, Place, Text, array, codes
+from ..error_replies import reply_with_error
 from ..net.context import Context
 from ..security.authorization import Check
 from ..steps import each_in_steps
@@ -45,3 +48,12 @@ def _result(
     user, error = answered
     result = messages.AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(user=user, error_message=None)
     return result if error is None else error.put_into(result, with_default=False)
+
+
+def failed(context: Context, request: messages.AlterUserScramCredentialsRequest, error: ApiError) -> Struct:
+    """Returns the error of each user once, in the order of Java's strings."""
+    reply = reply_with_error(context.api, context.version, request, error)
+    assert isinstance(reply, messages.AlterUserScramCredentialsResponse)
+    users = {one.user: one for one in reply.results}
+    reply.results = [users[name] for name in sorted(users, key=java_order)]
+    return reply

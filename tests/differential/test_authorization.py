@@ -36,6 +36,7 @@ from ..support.stories.rights import (
 from ..support.stories.rights_requests import replica_fetch
 from ..support.stories.streams import configure, info, joining, part
 from ..support.stories.topics import creatable, create, topic_ids, versions
+from ..support.transcripts import CLOSED
 
 pytestmark = pytest.mark.slow
 
@@ -205,6 +206,89 @@ def test_a_topic_that_metadata_creates(where: tuple[ResourceType, str], pair: Pa
     pair.until("DescribeTopicPartitions", 0, named, lambda reply: reply.topics[0].error_code == 0)
     pair.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["born"], timeout_ms=10_000))
     pair.until("DescribeTopicPartitions", 0, named, lambda reply: reply.topics[0].error_code != 0)
+
+
+@pytest.mark.parametrize("unknown", ["resource_type", "pattern_type", "operation", "permission_type"])
+def test_an_unknown_code_closes_the_connection_whoever_asks(unknown: str, limited: Pair) -> None:
+    """Kafka reads the codes of entries and filters before it asks for rights."""
+    c, d, x = m.CreateAclsRequest, m.DescribeAclsRequest, m.DeleteAclsRequest
+    codes = {"resource_type": 2, "pattern_type": 3, "operation": 3, "permission_type": 3, unknown: 0}
+    entry = c.AclCreation(resource_name="x", principal="User:a", host="*", resource_type=codes["resource_type"])
+    entry.resource_pattern_type = codes["pattern_type"]
+    one, described = x.DeleteAclsFilter(), d()
+    for wanted in (one, described):
+        wanted.resource_type_filter, wanted.pattern_type_filter = codes["resource_type"], codes["pattern_type"]
+    for coded in (entry, one, described):
+        coded.operation, coded.permission_type = codes["operation"], codes["permission_type"]
+    for api, request in (
+        ("CreateAcls", c(creations=[entry])),
+        ("DeleteAcls", x(filters=[one])),
+        ("DescribeAcls", described),
+    ):
+        for version in versions(api):
+            limited.ask(api, version, request)
+        assert limited.errors(api) >= {CLOSED}
+
+
+def test_refused_records_of_a_topic_without_partitions(pair: Pair, limited: Pair) -> None:
+    """A topic of which the request names no partition is not in the reply; one that is named twice is there once."""
+    create(pair, creatable("kept"))
+    r = m.DeleteRecordsRequest
+    parts = [r.DeleteRecordsPartition(partition_index=0, offset=1)]
+    for topics in (
+        [r.DeleteRecordsTopic(name="kept")],
+        [r.DeleteRecordsTopic(name="kept"), r.DeleteRecordsTopic(name="absent", partitions=parts)],
+        [r.DeleteRecordsTopic(name="kept", partitions=parts) for _ in range(2)],
+    ):
+        for version in versions("DeleteRecords"):
+            limited.ask("DeleteRecords", version, r(topics=topics, timeout_ms=10_000))
+    assert limited.errors("DeleteRecords") == {"TOPIC_AUTHORIZATION_FAILED"}
+
+
+def test_refused_configurations_of_metrics_and_of_brokers(pair: Pair, limited: Pair) -> None:
+    """Kafka's controller refuses those of metrics, with words; its broker refuses its own, without."""
+    for api in ("AlterConfigs", "IncrementalAlterConfigs"):
+        r = getattr(m, f"{api}Request")
+        resources = [
+            r.AlterConfigsResource(resource_type=kind, resource_name=name)
+            for kind, name in ((16, "some"), (16, ""), (4, "1"), (4, ""), (2, "t"), (32, "g"))
+        ]
+        for version in versions(api):
+            for one in resources:
+                limited.ask(api, version, r(resources=[one]))
+            limited.ask(api, version, r(resources=resources))
+        assert "CLUSTER_AUTHORIZATION_FAILED" in limited.errors(api)
+
+
+def test_refused_users_are_in_order(limited: Pair) -> None:
+    """Each once, in the order of UTF-16 code units."""
+    r = m.AlterUserScramCredentialsRequest
+    names = ("z", "a", "\U0001f600", "\uffee", "", "a")
+    deletions = [r.ScramCredentialDeletion(name=name, mechanism=1) for name in names]
+    upsertions = [
+        r.ScramCredentialUpsertion(name=name, mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
+        for name in ("b", "a", "z")
+    ]
+    _, other = limited.ask("AlterUserScramCredentials", 0, r(deletions=deletions, upsertions=upsertions))
+    assert [one.user for one in other.results] == ["", "a", "b", "z", "\U0001f600", "\uffee"]
+
+
+def test_an_unknown_isolation_level_is_of_those_who_may_read(pair: Pair, limited: Pair) -> None:
+    names = ("levelled", "besides")
+    for name in names:
+        create(pair, creatable(name))
+    ids = [topic_ids(pair, name) for name in names]
+    r = m.FetchRequest
+
+    def asked(side: int) -> m.FetchRequest:
+        part = r.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+        topics = [r.FetchTopic(topic_id=one[side], partitions=[part]) for one in ids]
+        return r(max_bytes=1000, isolation_level=2, session_epoch=-1, topics=topics)
+
+    for rights in ((), ((OP.READ, (R.TOPIC, names[0])),)):
+        grant(pair, *rights)
+        limited.both("Fetch", 17, asked)
+    assert limited.errors("Fetch") == {"NONE", "TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_SERVER_ERROR"}
 
 
 REFUSED_ONLY = {
