@@ -1,15 +1,18 @@
 """Asks ottla and a real Apache Kafka the same random requests in turn, and prints where their replies differ.
 `make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again, and `tell` prints all of
-them with their replies. With `odd`, some of them have an odd value at one place (`chance_odd.py`).
+them with their replies. With `odd`, some of them have an odd value at one place or a few (`chance_odd.py`).
 
 An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
 that mostly does its work as it should (`CLIENTS`), or those of several members of one group at once
 (`chance_classic.py`). It ends where the brokers cannot be compared any more, because one has taken what the other has
-refused. Not every difference is one of ottla's: some of Kafka's requests are late while a topic or a coordinator is
-new, some get no reply at all (an AddPartitionsToTxn without transactions, an AlterConfigs that names a resource twice,
-of which those of all unknown types are one), and lists may have the order of random ids, as has the table in which a
-classic group finds another leader. Which member of a share group gets which partition of a topic follows from random
-ids, too, and whether a ShareFetch that hardly waits names the error of a state from how fast that is read.
+refused. In families of `SECURED` users log in who have few rights.
+
+Not every difference is one of ottla's: some of Kafka's requests are late while a topic or a coordinator is new, some
+get no reply at all (an AddPartitionsToTxn without transactions, an AlterConfigs that names a resource twice, of which
+those of all unknown types are one, a DescribeUserScramCredentials of all users by someone without the right), and lists
+may have the order of random ids, as has the table in which a classic group finds another leader. Which member of a
+share group gets which partition of a topic follows from random ids, too, and whether a ShareFetch that hardly waits
+names the error of a state from how fast that is read.
 """
 
 from __future__ import annotations
@@ -23,20 +26,18 @@ from typing import Any, Final
 
 from ottla.broker.apis import apis
 from ottla.protocol import codec
-from ottla.protocol import messages as m
 
 from ottla.testing import Broker
 
 from ..support.at_once import AT_ONCE, SHORTEST
 from ..support.differential import (
+    NEEDS,
     WITHOUT_RETENTION,
     await_coordinators,
     differences,
     errors_in,
     same_but_for_times,
 )
-from ..support.poll import until
-from ..support.wire import Closed, Wire
 from .chance_classic import Crowd
 from .chance_clients import Client, Producers, Readers
 from .chance_expiring import Brief, Locked, Patterns
@@ -44,8 +45,9 @@ from .chance_members import Members, Queue
 from .chance_odd import SHARE, Odd
 from .chance_offsets import Consumed
 from .chance_regrown import Regrown
-from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
+from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, SECURED, Known, Maker, learn
 from .chance_shares import Leased
+from .chance_sides import BEHIND_SECONDS, USERS, Side, authorizing_brokers
 from .chance_stage import Heard, Sockets, Stage, play
 from .chance_streams import Moved, Streams
 from .chance_topics import Changed
@@ -70,10 +72,9 @@ CROWD: Final = "crowd"
 WORDS: Final = ("tell", "odd")
 STEPS: Final = 30
 CLIENT_STEPS: Final = 120
-REPLY_SECONDS: Final = 8.0
+TWICE: Final = 0.15  # of requests of administrators may name something twice
 SHOWN: Final = 2  # differences at one place
 MARKERS_MS: Final = 60_000  # between the end of a transaction at one broker and at the other
-BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
 BEHIND: Final = frozenset(("COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"))  # which pass
 FINAL_EPOCH: Final = -1
 INITIALIZED_SECONDS: Final = 0.05  # until Kafka's share-partitions of a new subscription are
@@ -83,7 +84,7 @@ SLOW: Final = (
     "StreamsGroupHeartbeat", "ShareGroupHeartbeat", "CreateTopics", "DeleteTopics", "CreatePartitions",
     "IncrementalAlterConfigs",
 )  # fmt: skip
-READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
+READS: Final = ("ApiVersions", "Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
 MAY_DIFFER: Final = frozenset(
     (
         "throttle_time_ms", "client_instance_id", "subscription_id", "usable_bytes", "total_bytes", "log_dir", "port",
@@ -102,67 +103,6 @@ SETTINGS: Final[dict[str, object]] = {
 }
 
 IN_ORDER: Final[dict[str, object]] = {"num.network.threads": 1, "num.io.threads": 1}  # Kafka serves what comes first
-
-
-class Side:
-    """A connection to one broker, which is made again when it is lost."""
-
-    def __init__(self, servers: str, known: Known) -> None:
-        self.servers, self.known = servers, known
-        self.wire = Wire(servers, timeout=REPLY_SECONDS)
-
-    def ask(self, name: str, version: int, message: Any) -> Any:
-        """Returns the reply; a word where there is none."""
-        try:
-            return self.wire.ask(name, version, message)
-        except Closed:
-            return self._again("closed")
-        except TimeoutError:
-            return self._again("no reply")
-
-    def _again(self, word: str) -> str:
-        self.wire.close()
-        self.wire = Wire(self.servers, timeout=REPLY_SECONDS)
-        return word
-
-    def make_topics(self) -> Any:
-        """Makes the topics of the episode, and waits until their partitions are led."""
-        r, o, e = m.CreateTopicsRequest, m.ListOffsetsRequest, self.known.episode
-        named = {f"t{e}": 2, f"u{e}": 1}
-        topics = [r.CreatableTopic(name=n, num_partitions=count, replication_factor=1) for n, count in named.items()]
-        reply = self.ask("CreateTopics", 7, r(topics=topics, timeout_ms=30_000))
-        wanted = [
-            o.ListOffsetsTopic(
-                name=name, partitions=[o.ListOffsetsPartition(partition_index=p, timestamp=-1) for p in range(count)]
-            )
-            for name, count in named.items()
-        ]
-
-        def are_led() -> bool:
-            found = self.ask("ListOffsets", 5, o(replica_id=-1, topics=wanted))
-            return not any(part.error_code for topic in found.topics for part in topic.partitions)
-
-        until(are_led, "the topics are led")
-        return reply
-
-    def await_end(self, transactional_id: str, *states: str) -> None:
-        """Returns when no end of a transaction is on its way to the partitions, and it is in none of these states."""
-        asked = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
-
-        def is_ended() -> bool:
-            state = self.ask("DescribeTransactions", 0, asked).transaction_states[0].transaction_state
-            return not state.startswith("Prepare") and state not in states
-
-        until(is_ended, "the transaction has ended")
-
-    def await_topics(self, counts: dict[str, int]) -> None:
-        """Returns when topics have these numbers of partitions; after a while also if they have not."""
-        r, until_s = m.MetadataRequest, time.monotonic() + BEHIND_SECONDS
-        while counts and time.monotonic() < until_s:
-            found = self.ask("Metadata", 9, r(topics=[r.MetadataRequestTopic(name=name) for name in counts])).topics
-            pairs = [(len(one.partitions), counts[one.name]) for one in found]
-            if all(count == wanted or wanted < 0 < count for count, wanted in pairs):
-                return
 
 
 class Comparison:
@@ -184,7 +124,7 @@ class Comparison:
             return []
         return [
             (path, a, b)
-            for path, a, b in differences(name, _with_members_in_order(mine), _with_members_in_order(other))
+            for path, a, b in differences(name, _in_order(sides[0].known, mine), _in_order(sides[1].known, other))
             if not _may_differ(path.rpartition(".")[2].partition("[")[0], a, b)
         ]
 
@@ -208,8 +148,12 @@ def _parted(a: Any, b: Any) -> tuple[Any, Any]:
     return only if any(only) else (a, b)
 
 
-def _with_members_in_order(reply: Any) -> Any:
-    """Sorts the members of groups that are described: their order is that of a hash table which tells its past."""
+def _in_order(known: Known, reply: Any) -> Any:
+    """Sorts the members of groups that are described, whose order is that of a hash table which tells its past, and
+    tokens, whose order is that of random ids.
+    """
+    if hasattr(reply, "tokens"):
+        reply.tokens.sort(key=lambda one: one.issue_timestamp)
     for group in getattr(reply, "groups", None) or ():
         if hasattr(group, "members"):
             group.members.sort(key=lambda one: one.member_id)
@@ -221,9 +165,14 @@ def _may_differ(field: str, a: Any, b: Any) -> bool:
         return True
     if field == "timestamp" and a > 0 and b > 0:  # those of markers
         return bool(abs(a - b) < MARKERS_MS)
+    if field.endswith(("_timestamp", "_timestamp_ms")) and a > 0 and b > 0:  # those of tokens
+        return bool(abs(a - b) < MARKERS_MS)
     if field in RANDOM_IDS:
         return type(a) is type(b) and bool(a) == bool(b)
-    return field in MESSAGES and bool(a and b) and _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
+    if field not in MESSAGES or not a or not b:
+        return False
+    mine, other = NEEDS.search(a), NEEDS.search(b)  # a request, which Kafka shows as a Java object
+    return mine[1] == other[1] if mine and other else _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
 
 
 def _form(known: Known, value: Any, field: str = "") -> str:
@@ -242,24 +191,33 @@ def _form(known: Known, value: Any, field: str = "") -> str:
 def episode(seed: int, family: str, servers: tuple[str, str], comparison: Comparison) -> None:
     chance, at_ms = random.Random(f"{seed}{family}"), int(time.time() * 1000)
     name = f"{seed}{family[:3]}"
-    mine, other = sides = Side(servers[0], Known(name)), Side(servers[1], Known(name))
+    users = USERS if family in SECURED else ("",)
+    mine, other = sides = Side(servers[0], Known(name), users), Side(servers[1], Known(name), users)
     known = (mine.known, other.known)
     learn(known, mine.make_topics(), other.make_topics())
     for step in range(STEPS):
         api = _APIS[chance.choice(FAMILIES[family].split())]
         version, made_of = chance.randint(max(api.low, api.listed_low), api.high), chance.getrandbits(60)
-        requests = [Maker(api, version, one, made_of, at_ms, family=family).make() for one in known]
+        user = users[0] if api.name.endswith("Acls") and chance.random() < 0.9 else chance.choice(users)
+        for side in sides:
+            side.user = user
+        repeats = family in ADMINISTRATION and chance.random() < TWICE
+        requests = [Maker(api, version, one, made_of, at_ms, family=family, repeats=repeats).make() for one in known]
         if comparison.is_odd and chance.random() < SHARE:
             requests = [Odd(made_of, api.name, version).changed(one) for one in requests]
         if not _can_be_said(api.name, version, requests[0]):
             continue
-        _, differs = _compared(f"{seed} {family} {step}", api.name, version, sides, requests, comparison)
-        if api.name == "ShareGroupHeartbeat":
+        _, differs = _compared(
+            f"{seed} {family} {step} {user}".rstrip(), api.name, version, sides, requests, comparison
+        )
+        if api.name == "CreateDelegationToken":  # which Kafka's controller finds some time later
+            time.sleep(RELEASE_SECONDS)
+        elif api.name == "ShareGroupHeartbeat" or (users == USERS and not api.name.startswith(READS)):
             time.sleep(INITIALIZED_SECONDS)
         if differs and family not in ADMINISTRATION and not api.name.startswith(READS):
             break  # what follows would differ, too
     for side in sides:
-        side.wire.close()
+        side.close()
 
 
 def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison) -> None:
@@ -313,7 +271,7 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
         for client in clients:
             client.awaited.clear()
     for side in sides:
-        side.wire.close()
+        side.close()
 
 
 def mingle(seed: int, servers: tuple[str, str], comparison: Comparison) -> None:
@@ -324,7 +282,7 @@ def mingle(seed: int, servers: tuple[str, str], comparison: Comparison) -> None:
     for one in servers:
         side = Side(one, Known(name))
         topics = {t.name: t.topic_id for t in side.make_topics().topics}
-        side.wire.close()
+        side.close()
         stages.append(Stage(Sockets(one), crowd, topics))
 
     def tell(step: str, one: Heard, found: list[tuple[str, Any, Any]]) -> None:
@@ -390,23 +348,32 @@ def _asked(
 _APIS: Final = {api.name: api for api in apis().values()}
 
 
+def _episodes(seed: int, count: int, families: list[str], servers: tuple[str, str], comparison: Comparison) -> None:
+    for number in range(seed, seed + count):
+        for family in families:
+            if family == CROWD:
+                mingle(number, servers, comparison)
+            else:
+                (work if family in CLIENTS else episode)(number, family, servers, comparison)
+
+
 def main() -> None:
     seed, episodes = int(sys.argv[1]), int(sys.argv[2])
     families = [name for name in sys.argv[3:] if name not in WORDS] or [*FAMILIES, *CLIENTS, CROWD]
     comparison = Comparison("tell" in sys.argv, "odd" in sys.argv)
-    with (
-        Broker({**AT_ONCE, **SETTINGS}, lab=False) as ours,
-        Kafka({**SETTINGS, **WITHOUT_RETENTION, **IN_ORDER}) as kafka,
-    ):
-        servers = ours.bootstrap_servers, kafka.bootstrap_servers
-        for one in servers:
-            await_coordinators(one)
-        for number in range(episodes):
-            for family in families:
-                if family == CROWD:
-                    mingle(seed + number, servers, comparison)
-                else:
-                    (work if family in CLIENTS else episode)(seed + number, family, servers, comparison)
+    plain, secured = [one for one in families if one not in SECURED], [one for one in families if one in SECURED]
+    if plain:
+        with (
+            Broker({**AT_ONCE, **SETTINGS}, lab=False) as ours,
+            Kafka({**SETTINGS, **WITHOUT_RETENTION, **IN_ORDER}) as kafka,
+        ):
+            servers = ours.bootstrap_servers, kafka.bootstrap_servers
+            for one in servers:
+                await_coordinators(one)
+            _episodes(seed, episodes, plain, servers, comparison)
+    if secured:
+        with authorizing_brokers({**AT_ONCE, **SETTINGS}, {**WITHOUT_RETENTION, **IN_ORDER}) as servers:
+            _episodes(seed, episodes, secured, servers, comparison)
     if comparison.ends:
         print("ends:", ", ".join(f"{count} {end}" for end, count in comparison.ends.most_common()))
     print(f"{comparison.replies} replies; places that differed:")

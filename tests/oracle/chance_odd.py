@@ -1,11 +1,12 @@
 """Requests of which something is odd, but can be said: what two brokers are asked in turn (`chance.py`, word `odd`).
 
-One place of a request gets another value: null or an empty array, an element twice, the smallest and the largest
-number, one that is too small or too large by one, another id, a name that is empty, long or has letters of other
-scripts, a tagged field that nobody knows. The requests of both brokers are changed at the same place.
+One place of a request, or each of a few, gets another value: null or an empty array, an element twice, the smallest and
+the largest number, one that is too small or too large by one, another id, a name that is empty, long or has letters of
+other scripts, a tagged field that nobody knows. The requests of both brokers are changed at the same place.
 
-Left out: records, whose change is that of their checksum, times, for which a request would wait, and the id of the node
-that UnregisterBroker names: a Kafka that has unregistered itself leads nothing any more.
+Left out: records, whose change is that of their checksum, times, for which a request would wait, the id of the node
+that UnregisterBroker names (a Kafka that has unregistered itself leads nothing any more), and the list of an
+AlterConfigs, which Kafka does not answer if it names a resource twice.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from ottla.protocol import schema
 from ottla.protocol.schema import FieldSchema, Schema, StructSchema
 
 SHARE: Final = 0.2  # of the requests
+PLACES: Final = (1, 1, 1, 1, 2, 3)  # in such a request
 BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LEFT_OUT: Final = frozenset(("records", "float64"))
 PATIENT: Final = frozenset(("min_bytes", "count", "num_partitions", "last_offset", "replication_factor"))
-FATAL: Final = frozenset((("UnregisterBroker", "broker_id"),))
+FATAL: Final = frozenset((("UnregisterBroker", "broker_id"), ("AlterConfigs", "resources")))
 TEXTS: Final = ("", " ", "x" * 249, "y" * 250, "z" * 20_000, "ä b", "日本", "a\0b", "__share_group_state", "..")
 UUIDS: Final = (bytes(16), bytes(15) + b"\1", b"\xff" * 16, b"r" * 16)
 TAGS: Final = ([(9000, b"unknown")], [(50, b""), (51, b"\0" * 300)])
@@ -37,8 +39,13 @@ class Odd:
         self.schema: Schema = schema.load(f"{api}Request")
 
     def changed(self, request: Any) -> Any:
-        """Returns a copy that is odd at one place; the request itself is left as it is."""
+        """Returns a copy that is odd at one place or a few; the request itself is left as it is."""
         made = copy.deepcopy(request)
+        for _ in range(self.chance.choice(PLACES)):
+            self._change(made)
+        return made
+
+    def _change(self, made: Any) -> None:
         places = list(self._places(self.schema.root, made))
         if places:
             owner, field = self.chance.choice(places)
@@ -46,7 +53,6 @@ class Odd:
                 owner.unknown_tags = self.chance.choice(TAGS)
             else:
                 setattr(owner, field.name, self._value(field, getattr(owner, field.name)))
-        return made
 
     def _places(self, struct: StructSchema, one: Any) -> Any:
         """All structs of a message with each of their fields, and with None for their tags."""

@@ -15,12 +15,25 @@ from ottla.protocol.messages import struct_class
 from ottla.protocol.schema import FieldSchema, StructSchema
 
 from ..support.ask import batch
+from .chance_values import fitted, values_of
 
 IDS: Final = (
     "member_id", "topic_id", "producer_id", "producer_epoch", "generation_id", "member_epoch", "session_id",
-    "leader_epoch", "epoch", "state_epoch",
+    "leader_epoch", "epoch", "state_epoch", "log_dir", "hmac", "token_id",
 )  # fmt: skip
-RANDOM_IDS: Final = ("member_id", "topic_id", "producer_id", "session_id")
+RANDOM_IDS: Final = ("member_id", "topic_id", "producer_id", "session_id", "hmac", "token_id")
+_VIEWS: Final = (
+    "Metadata Metadata DescribeTopicPartitions DescribeCluster DescribeConfigs ListConfigResources DescribeLogDirs "
+    "DescribeProducers ListOffsets ListOffsets OffsetForLeaderEpoch ListTransactions DescribeTransactions "
+    "FindCoordinator "
+)
+_CHANGES: Final = (
+    "CreateTopics CreateTopics CreatePartitions DeleteTopics DeleteRecords IncrementalAlterConfigs "
+    "IncrementalAlterConfigs AlterConfigs AlterPartitionReassignments ListPartitionReassignments ElectLeaders "
+    "UpdateFeatures AlterReplicaLogDirs AlterClientQuotas DescribeClientQuotas AlterUserScramCredentials "
+    "DescribeUserScramCredentials "
+)
+_TOKENS: Final = "CreateDelegationToken RenewDelegationToken ExpireDelegationToken DescribeDelegationToken "
 FAMILIES: Final = {
     "classic": "JoinGroup SyncGroup Heartbeat LeaveGroup OffsetCommit OffsetFetch DescribeGroups ListGroups "
     "DeleteGroups OffsetDelete ConsumerGroupDescribe ConsumerGroupHeartbeat",
@@ -47,8 +60,25 @@ FAMILIES: Final = {
     "markers": "InitProducerId Produce Produce WriteTxnMarkers WriteTxnMarkers DescribeProducers ListOffsets Fetch",
     "seldom": "DescribeLogDirs RenewDelegationToken ExpireDelegationToken UnregisterBroker PushTelemetry AddRaftVoter "
     "GetTelemetrySubscriptions RemoveRaftVoter SaslAuthenticate UnregisterController AlterReplicaLogDirs",
+    "views": f"{_VIEWS} InitProducerId InitProducerId AddPartitionsToTxn Produce Produce DeleteRecords EndTxn",
+    "administrators": f"{_CHANGES} {_VIEWS} Produce",
+    "acls": "CreateAcls CreateAcls CreateAcls DeleteAcls DescribeAcls DescribeAcls",
+    "tokens": f"{_TOKENS} {_TOKENS} CreateAcls DeleteAcls",
+    "rights": f"CreateAcls CreateAcls CreateAcls CreateAcls DeleteAcls DescribeAcls {_VIEWS} {_CHANGES} {_TOKENS} "
+    "Produce Fetch InitProducerId OffsetCommit OffsetFetch DescribeGroups ListGroups DeleteGroups OffsetDelete",
 }
-ADMINISTRATION: Final = ("topics", "cluster", "records", "seldom")
+ADMINISTRATION: Final = (
+    "topics",
+    "cluster",
+    "records",
+    "seldom",
+    "views",
+    "administrators",
+    "acls",
+    "tokens",
+    "rights",
+)
+SECURED: Final = ("acls", "tokens", "rights")  # families whose users log in, and have rights
 KEYS: Final = (
     "retention.ms", "cleanup.policy", "min.insync.replicas", "bogus", "segment.bytes", "consumer.session.timeout.ms",
     "share.auto.offset.reset", "log.retention.ms", "compression.type", "max.message.bytes",
@@ -112,9 +142,10 @@ class Maker:
         self._chance = random.Random(seed)
         self._schema = schema.load(api.request)
         self._texts = self._pools()
+        self._values = values_of(api.name, known.episode)
 
     def make(self) -> Any:
-        return self._struct(self._schema.root, "")
+        return fitted(self._api.name, self._struct(self._schema.root, ""), self._chance, self._known.episode)
 
     def _pools(self) -> dict[str, tuple[str, ...]]:
         e = self._known.episode
@@ -182,12 +213,16 @@ class Maker:
         if field.struct is not None:
             return self._struct(field.struct, path)
         kind, chance = field.element_type, self._chance
+        if field.name in self._values and "configs" not in path:
+            return chance.choice(self._values[field.name])
         if kind == "string":
             return self._text(field.name, path)
         if kind == "uuid":
             return self._given("topic_id", bytes(16), b"q" * 16)
         if kind == "records":
             return self._records()
+        if field.name == "hmac":
+            return self._given("hmac", b"", b"x" * 64)
         if kind == "bytes":
             return chance.choice((b"", b"\0\1", b"\0\0\0\0\0\0"))
         if kind == "bool":
@@ -207,6 +242,8 @@ class Maker:
         e, chance = self._known.episode, self._chance
         if name == "member_id":
             return str(self._given(name, "", "", "bogus", f"m{e}", "A" * 22))
+        if name == "path":
+            return str(self._given("log_dir", "", "/", "relative", "/absent/logs"))
         if name == "name" and "configs" in path:
             return chance.choice(KEYS)
         if name == "name" and self._api.name == "JoinGroup":
@@ -273,6 +310,8 @@ def learn(known: tuple[Known, Known], mine: Any, other: Any) -> None:
         return
     for name in mine.__slots__:
         a, b = getattr(mine, name), getattr(other, name)
+        if name == "tokens":  # in the order of random ids
+            continue
         if name not in IDS:
             learn(known, a, b)
         elif type(a) is type(b) and _is_given(a) and _is_given(b) and not _are_others(known, name, a, b):

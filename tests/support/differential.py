@@ -354,19 +354,24 @@ def await_coordinators(servers: str) -> None:
     them.
     """
     with Wire(servers) as wire:
-        for kind, key in ((0, "g"), (1, "t"), (2, f"g:{'A' * 22}:0")):
-            find = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-            lister = (
-                ("ListTransactions", 0, m.ListTransactionsRequest())
-                if kind == 1
-                else ("ListGroups", 4, m.ListGroupsRequest())
-            )
+        await_coordinators_of(wire.ask)
 
-            def is_loaded(find: Any = find, lister: Any = lister) -> bool:
-                found = wire.ask("FindCoordinator", 6, find).coordinators[0]
-                return bool(found.error_code == 0 and wire.ask(*lister).error_code == 0)
 
-            until(is_loaded, f"a coordinator of type {kind}")
+def await_coordinators_of(ask: Callable[[str, int, Any], Any]) -> None:
+    """As above; `ask` asks the broker."""
+    for kind, key in ((0, "g"), (1, "t"), (2, f"g:{'A' * 22}:0")):
+        find = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+        lister = (
+            ("ListTransactions", 0, m.ListTransactionsRequest())
+            if kind == 1
+            else ("ListGroups", 4, m.ListGroupsRequest())
+        )
+
+        def is_loaded(find: Any = find, lister: Any = lister) -> bool:
+            found = ask("FindCoordinator", 6, find).coordinators[0]
+            return bool(found.error_code == 0 and ask(*lister).error_code == 0)
+
+        until(is_loaded, f"a coordinator of type {kind}")
 
 
 class Kept:
