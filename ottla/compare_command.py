@@ -38,7 +38,7 @@ def apis(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> 
 @click.option("--advertise", metavar="HOST", help="The host that clients get [default: that of --listen].")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(path_type=Path), help="Rules of what may differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@click.option("--report", "report_file", type=click.File("w"), help="Write the lines to a file.")
+@click.option("--report", "report_file", type=click.File("w", lazy=False), help="Write the lines to a file.")
 @click.option("--only", multiple=True, callback=apis, metavar="API", help="Compare only this API; may be repeated.")
 @click.option("--ignore", multiple=True, callback=apis, metavar="API", help="Do not compare this API; may be repeated.")
 @click.option("--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds that B has for a reply.")

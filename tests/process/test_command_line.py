@@ -269,6 +269,11 @@ def test_what_is_no_broker_is_not_ready_for_a_reason(sent: bytes, words: str) ->
     assert (found.exit_code, found.stderr) == (1, f"not ready: {address}: {words}\n")
 
 
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_compared() -> None:
+    found = CliRunner().invoke(main, ["compare", "127.0.0.1:1", "127.0.0.1:2", "--report", "/proc/absent/report"])
+    assert (found.exit_code, "'/proc/absent/report': No such file" in found.stderr) == (2, True)
+
+
 def test_the_broker_that_is_ready_may_have_an_address_of_ipv6() -> None:
     try:
         listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
