@@ -63,3 +63,5 @@ def ui(brokers: tuple[str, ...], host: str, port: int, is_opened: bool) -> None:
     except OSError as error:
         click.echo(f"ottla: cannot listen on {host}:{port}: {error.strerror or error}", err=True)
         sys.exit(EXIT_PORT)
+    except KeyboardInterrupt:  # uvicorn raises it again when all has ended
+        sys.exit(0)

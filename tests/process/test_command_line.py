@@ -269,6 +269,17 @@ def test_what_is_no_broker_is_not_ready_for_a_reason(sent: bytes, words: str) ->
     assert (found.exit_code, found.stderr) == (1, f"not ready: {address}: {words}\n")
 
 
+def test_the_page_in_the_browser_ends_with_ctrl_c() -> None:
+    pytest.importorskip("nicegui")
+    command = [sys.executable, "-m", "ottla", "ui", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as page:
+        assert page.stdout is not None
+        assert page.stdout.readline().startswith("ottla ui is ready: http://127.0.0.1:")
+        page.send_signal(signal.SIGINT)
+        assert page.communicate(timeout=60) == ("", "")
+    assert page.returncode == 0
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_anything_is_compared() -> None:
     found = CliRunner().invoke(main, ["compare", "127.0.0.1:1", "127.0.0.1:2", "--report", "/proc/absent/report"])
     assert (found.exit_code, "'/proc/absent/report': No such file" in found.stderr) == (2, True)
