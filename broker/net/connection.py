@@ -232,19 +232,19 @@ class Connection(asyncio.BufferedProtocol):
                 return
             if self._filled - self._start - PREFIX < size:
                 return self._check_announced(view, size)
-            start = self._start + PREFIX
-            self._start = start + size
-            self._busy = True
+            start, self._start = self._start + PREFIX, self._start + PREFIX + size
+            peer, frame = self.peer, view[start : self._start]
             now_ms = schedule.monotonic_ms()
             if now_ms != self.last_active_ms:  # earlier replies do not wait for long
                 self._write_replies()
                 self.last_active_ms = now_ms
-            peer = self.peer
-            peer.has_more = self._start < self._filled
             try:
-                self._waiting = self.dispatcher.handle(peer, view[start : start + size], self._send)
+                if peer.takes(frame, self._send) or self._closing:
+                    continue
+                self._busy, peer.has_more = True, self._start < self._filled
+                self._waiting = self.dispatcher.handle(peer, frame, self._send)
             except Refused as error:
-                self.dispatcher.refused(peer, view[start : start + size], error)
+                self.dispatcher.refused(peer, frame, error)
                 return self.close(str(error), "refused")
             except Exception as error:
                 bugs.report("taking a request", error)

@@ -76,8 +76,6 @@ class Dispatcher:
 
         Raises Refused for a frame after which Kafka closes the connection.
         """
-        if peer.takes(frame, send):
-            return None
         started = time.perf_counter_ns()
         if len(frame) < 8:
             raise Refused(f"a request of {len(frame)} bytes")

@@ -5,7 +5,7 @@ and takes the directory of a failed disk offline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
 from ...protocol import compression, messages, opening, records
@@ -15,7 +15,6 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt, BatchHeader
 from ...storage import validation
 from ...storage.batch_info import Appended
-from ...storage.gathered import Gathered
 from ...storage.producers import Batch as KnownBatch
 from ...storage.producers import Producers, Verification
 from ...storage.settings import FOREVER, LogSettings
@@ -29,6 +28,9 @@ from ..watermark_policies import IMMEDIATE
 from .high_watermarks import HighWatermarks
 from .partition import Partition
 from .partitions import Partitions
+
+if TYPE_CHECKING:
+    from ...storage.gathered import Gathered
 
 CODECS = {
     "uncompressed": compression.NONE,

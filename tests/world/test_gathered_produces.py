@@ -132,6 +132,18 @@ def test_replies_come_in_order_and_another_request_ends_the_gathering(written: l
     assert written == [2, 2]
 
 
+def test_what_waits_behind_them_is_answered_before_the_next_request_is_taken(written: list[int]) -> None:
+    one = Producing()
+    fetch = request_frame("Fetch", 4, fetch_message("t", 4, wait_ms=100), 3, "client")
+    before = len(one.client.ids)
+    frames = [one.frame(batch(b"v", now=NOW), number) for number in (1, 2)]
+    one.client.feed(b"".join([*frames, fetch, one.frame(batch(b"w", now=NOW), 4)]))
+    assert (one.client.ids[before:], one.log().end_offset) == ([1, 2], 4)
+    one.world.pass_ms(100)
+    assert (one.client.ids[before:], one.log().end_offset) == ([1, 2, 3, 4], 5)
+    assert written == [2]
+
+
 def test_a_waiting_consumer_gets_all_in_one_reply(written: list[int]) -> None:
     one = Producing()
     reader = one.world.connect()
