@@ -243,8 +243,10 @@ def test_only_where_high_watermarks_follow_at_once_batches_are_gathered(change: 
 def test_if_the_high_watermark_does_not_follow_nothing_is_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Producing()
     monkeypatch.setattr(one.world.broker.turn, "move", lambda partition: None)
-    assert one.answers(*(one.frame(batch(b"v", now=NOW), number) for number in range(3))) == []
+    frames = [one.frame(batch(b"v", now=NOW), number, partition=number // 2) for number in range(3)]
+    assert one.answers(*frames) == []
     assert one.client.closed
+    assert [one.log(partition).end_offset for partition in (0, 1)] == [4, 2], "and nothing more is taken"
 
 
 def test_transactions_are_verified(written: list[int]) -> None:
