@@ -58,6 +58,9 @@ def alter(
             errors[one.name] = error
         else:
             wanted[one.name] = one
+    for name in [name for name, one in wanted.items() if not (_is_deletion(one) or one.salted_password)]:
+        errors[name] = ApiError(Errors.UNKNOWN_SERVER_ERROR)  # Java refuses an empty key, once the others are checked
+        del wanted[name]
     done = [
         user
         for kind in (True, False)
@@ -101,8 +104,6 @@ def _check(state: MetadataState, one: Deletion | Upsertion) -> None:
         raise ApiError(Errors.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     elif one.iterations > ITERATIONS_MAX:
         raise ApiError(Errors.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
-    elif not one.salted_password:
-        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)  # Java refuses an empty key
 
 
 def _record(one: Deletion | Upsertion) -> messages.RemoveUserScramCredentialRecord | messages.UserScramCredentialRecord:

@@ -5,6 +5,7 @@ which of them a filter matches.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...protocol import messages
@@ -129,6 +130,8 @@ def check(wanted: Alteration, unknown_hosts: Container[str]) -> None:
 def _check_value(keys: Mapping[str, _Integer | None], key: str, value: float) -> None:
     if key not in keys:
         raise ApiError(Errors.INVALID_REQUEST, f"Invalid configuration key {key}")
+    if not isfinite(value):
+        raise ApiError(Errors.INVALID_REQUEST, f"Quota {key} must be a finite number")
     if value <= 0:
         raise ApiError(Errors.INVALID_REQUEST, f"Quota {key} must be greater than 0")
     whole = keys[key]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 from ottla.protocol.schema import NO_UUID
 
 from ..support.differential import Pair
@@ -117,6 +118,18 @@ def test_scram_credentials(pair: Pair) -> None:
     pair.ask("AlterUserScramCredentials", 0, a(upsertions=[put("k", 1)]))
     (known,) = until(users_when_both_agree, "both know the same users")
     assert ("k", {1: 4096, 2: 4096}) in known
+
+
+def test_an_empty_password_is_found_after_a_user_that_is_named_twice(pair: Pair) -> None:
+    """Kafka derives the keys when it has checked all users."""
+    r = m.AlterUserScramCredentialsRequest
+    upsertions = [
+        r.ScramCredentialUpsertion(name=name, mechanism=1, iterations=4096, salt=b"salt", salted_password=password)
+        for name, password in (("twice", b""), ("once", b""), ("twice", b"pw"), ("first", b"pw"), ("first", b""))
+    ]
+    _, other = pair.ask("AlterUserScramCredentials", 0, r(upsertions=upsertions))
+    found = {one.user: Errors(one.error_code).name for one in other.results}
+    assert found == {"twice": "DUPLICATE_RESOURCE", "once": "UNKNOWN_SERVER_ERROR", "first": "DUPLICATE_RESOURCE"}
 
 
 def test_elections(pair: Pair) -> None:

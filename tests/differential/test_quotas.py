@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -111,6 +112,10 @@ REFUSED: dict[str, m.AlterClientQuotasRequest.EntryData] = {
     "an unknown key": entry(ALICE, ("nothing", 1.0)),
     "zero": entry(ALICE, ("producer_byte_rate", 0.0), ("nothing", None)),
     "a negative value": entry(ALICE, ("request_percentage", -1.0)),
+    "infinity": entry(ALICE, ("request_percentage", math.inf)),
+    "infinitely many bytes": entry(ALICE, ("producer_byte_rate", math.inf)),
+    "less than all numbers": entry(ALICE, ("producer_byte_rate", -math.inf)),
+    "no number": entry(ALICE, ("producer_byte_rate", math.nan)),
     "a fraction of a byte": entry(ALICE, ("producer_byte_rate", 1.5)),
     "more than a long": entry(ALICE, ("consumer_byte_rate", 1e30)),
     "more than an int": entry({"ip": None}, ("connection_creation_rate", 3e9)),
