@@ -201,7 +201,7 @@ def episode(seed: int, family: str, servers: tuple[str, str], comparison: Compar
         user = users[0] if api.name.endswith("Acls") and chance.random() < 0.9 else chance.choice(users)
         for side in sides:
             side.user = user
-        repeats = family in ADMINISTRATION and chance.random() < TWICE
+        repeats = family in ADMINISTRATION and api.name != "Produce" and chance.random() < TWICE
         requests = [Maker(api, version, one, made_of, at_ms, family=family, repeats=repeats).make() for one in known]
         if comparison.is_odd and chance.random() < SHARE:
             requests = [Odd(made_of, api.name, version).changed(one) for one in requests]

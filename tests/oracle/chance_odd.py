@@ -5,8 +5,9 @@ the largest number, one that is too small or too large by one, another id, a nam
 other scripts, a tagged field that nobody knows. The requests of both brokers are changed at the same place.
 
 Left out: records, whose change is that of their checksum, times, for which a request would wait, the id of the node
-that UnregisterBroker names (a Kafka that has unregistered itself leads nothing any more), and the list of an
-AlterConfigs, which Kafka does not answer if it names a resource twice.
+that UnregisterBroker names (a Kafka that has unregistered itself leads nothing any more), the list of an AlterConfigs,
+which Kafka does not answer if it names a resource twice, and listeners of AddRaftVoter, of which one without a name
+ends Kafka.
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ PLACES: Final = (1, 1, 1, 1, 2, 3)  # in such a request
 BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LEFT_OUT: Final = frozenset(("records", "float64"))
 PATIENT: Final = frozenset(("min_bytes", "count", "num_partitions", "last_offset", "replication_factor"))
-FATAL: Final = frozenset((("UnregisterBroker", "broker_id"), ("AlterConfigs", "resources")))
+FATAL: Final = frozenset(
+    (
+        ("UnregisterBroker", "broker_id"),
+        ("AlterConfigs", "resources"),
+        ("AddRaftVoter", "name"),
+        ("AddRaftVoter", "host"),
+    )
+)
 TEXTS: Final = ("", " ", "x" * 249, "y" * 250, "z" * 20_000, "ä b", "日本", "a\0b", "__share_group_state", "..")
 UUIDS: Final = (bytes(16), bytes(15) + b"\1", b"\xff" * 16, b"r" * 16)
 TAGS: Final = ([(9000, b"unknown")], [(50, b""), (51, b"\0" * 300)])

@@ -90,6 +90,7 @@ VALUES: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
         "upgrade_type": (1, 1, 1, 2, 3, 0, 4, -1),
     },
     "ElectLeaders": {"election_type": (0, 0, 1, 1, 2, -1)},
+    "AddRaftVoter": {"name": ("CONTROLLER", "controller", "x@"), "host": ("127.0.0.1", "h@")},
     "DescribeCluster": {"endpoint_type": (1, 1, 2, 0, 3, -1)},
     "ListConfigResources": {"resource_types": (2, 4, 8, 16, 32, 0, 1, 3, 64, -1, -128)},
     "ListTransactions": {
