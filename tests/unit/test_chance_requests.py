@@ -10,7 +10,8 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 
 from ..oracle.chance_odd import Odd
-from ..oracle.chance_requests import FAMILIES, Known, Maker, learn
+from ..oracle.chance_requests import FAMILIES, SECURED, Known, Maker, learn
+from ..oracle.chance_values import values_of
 
 APIS = {api.name: api for api in apis().values()}
 AT_MS = 1_700_000_000_000
@@ -66,3 +67,26 @@ def test_an_array_names_nothing_twice_unless_it_may() -> None:
 
     assert not twice(repeats=False)
     assert twice(repeats=True)
+
+
+def test_what_depends_on_something_else_mostly_fits() -> None:
+    topics = [one for n in range(SEEDS) for one in made("CreateTopics", Known("1"), n).topics]
+    assert sum(not one.assignments or one.num_partitions == -1 for one in topics) > len(topics) / 2
+    entries = [one for n in range(SEEDS) for one in made("CreateAcls", Known("1"), n).creations]
+    assert sum(0 not in (one.resource_type, one.operation, one.permission_type) for one in entries) > len(entries) / 2
+    values = values_of("AlterUserScramCredentials", "1")
+    assert {"bob1", "eve1"} < {*values["name"]}
+
+
+def test_an_alter_configs_names_no_resource_twice() -> None:
+    for seed in range(SEEDS):
+        request = made("AlterConfigs", Known("1"), seed, repeats=True)
+        for one in (request, Odd(seed, "AlterConfigs", APIS["AlterConfigs"].high).changed(request)):
+            assert len(one.resources) == len(request.resources)
+        names = [(one.resource_type, one.resource_name) for one in request.resources]
+        assert len(names) == len({*names})
+
+
+def test_users_in_families_that_need_rights_ask_for_what_the_others_do() -> None:
+    asked = {name for family in SECURED for name in FAMILIES[family].split()}
+    assert {*FAMILIES["views"].split(), *FAMILIES["administrators"].split()} - asked == {"AddPartitionsToTxn", "EndTxn"}
