@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -105,6 +106,15 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 def test_links_to_files_of_the_repository_lead_somewhere(page: str) -> None:
     for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", (ROOT / page).read_text()):
         assert (ROOT / link).exists(), f"{page} links to {link}"
+
+
+def test_the_readme_says_why_each_library_is_needed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [one for name, of in project["optional-dependencies"].items() if name != "dev" for one in of]
+    wanted = {re.split(r"[<>=]", one)[0].lower() for one in (*project["dependencies"], *extras)}
+    table = (ROOT / "README.md").read_text().partition("## Dependencies")[2].lower()
+    named = {word for row in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) for word in re.findall(r"[\w-]+", row)}
+    assert sorted(wanted - named) == []
 
 
 @pytest.mark.parametrize(
