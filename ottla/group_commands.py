@@ -112,9 +112,12 @@ def _history(data: str, name: str) -> list[GroupEventView]:
     from .group_history import timeline
 
     try:
-        return timeline(data, name)
+        found = timeline(data, name)
     except OSError as error:
         raise click.ClickException(str(error)) from None
+    if not found:
+        raise click.ClickException(f"{data} has no records of a group {name}")
+    return found
 
 
 def _events(lab: Lab, path: str) -> list[GroupEventView]:

@@ -161,9 +161,11 @@ SHRINKS = {404: "the partition does not exist", 409: "the node leads it, or has 
 CHANGES = {404: "the partition does not exist", 409: "no replica may lead it now, or none needs to"}
 
 
-@route("GET /v1/partitions", example=Listed(problems=True))
+@route("GET /v1/partitions", example=Listed(problems=True), errors={404: "the topic does not exist"})
 def partitions(lab: Lab, asked: Listed) -> ReplicatedPartitionsView:
     """Lists partitions with their replicas: who leads and why, what is in sync, and what is wrong."""
+    if asked.topic is not None and asked.topic not in lab.broker.image.topics:
+        raise LookupError(f"topic {asked.topic} does not exist")
     return {"partitions": _listed(lab, asked)}
 
 

@@ -125,6 +125,8 @@ def test_a_data_directory_tells_what_the_broker_told(broker: Broker) -> None:
 def test_what_does_not_exist_is_said(broker: Broker, tmp_path: Path) -> None:
     found = run(broker, "group", "absent")
     assert (found.exit_code, found.stderr) == (1, "ottla: group absent does not exist\n")
+    found = run(broker, "group", "absent", "--data", str(broker.data_directory))
+    assert (found.exit_code, "has no records of a group absent" in found.stderr) == (1, True)
     found = run(broker, "group", "workers", "--data", str(tmp_path))
     assert found.exit_code == 1
     assert "does not contain __consumer_offsets" in found.stderr

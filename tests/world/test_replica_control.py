@@ -310,6 +310,7 @@ def test_what_was_not_committed_is_no_loss_of_committed_records(w: World, lab: L
 
 
 def test_a_request_for_a_partition_that_does_not_exist(lab: LabWorld) -> None:
+    assert lab.refused("GET /v1/partitions", query="topic=absent") == (404, "topic absent does not exist")
     assert lab.refused("GET /v1/partitions/t/7") == (404, "partition t-7 does not exist")
     assert lab.refused("POST /v1/isr-size", {"topic": "absent", "size": 1})[0] == 404
     assert lab.refused("POST /v1/hold", {"topic": "t", "node": 9}) == (404, "there is no node 9")
