@@ -364,6 +364,10 @@ def main(arguments: list[str]) -> int:
 
         return growth.main(arguments[1:])
     benches = _benches()
+    unknown = [a for a in arguments if a not in (*benches, "codec") and not a.startswith(("runs=", "sides="))]
+    if unknown:
+        print(f"no benchmark {unknown[0]}; there are growth, codec, {', '.join(benches)}, and runs=N, sides=A,B")
+        return 2
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]
     sides = []

@@ -1,4 +1,4 @@
-"""A benchmark that is interrupted leaves nothing behind."""
+"""A benchmark that is interrupted leaves nothing behind, and a name that none has starts none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
+
+from ..bench.broker import main
+from ..support import fuzz
 
 ROOT = Path(__file__).parents[2]
 INTERRUPTED = """
@@ -29,3 +33,11 @@ def test_ctrl_c_ends_the_server_and_removes_its_directory() -> None:
     assert not is_orphan
     assert not Path(directory).exists()
     assert "KeyboardInterrupt" in ended.stderr
+
+
+def test_a_name_that_is_none_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["latency", "thruput"]) == 2
+    assert capsys.readouterr().out.startswith("no benchmark thruput; there are growth, codec, start, ")
+    assert main(["growth", "sparse"]) == 2
+    assert capsys.readouterr().out.startswith("no curve sparse; there are ")
+    assert fuzz.main(["counts=3"]) == 2

@@ -176,6 +176,9 @@ def _exchange(wire: Wire, chance: random.Random) -> None:
 def main(arguments: list[str]) -> int:
     words = dict(a.partition("=")[::2] for a in arguments)
     release = words.pop("release", None)
+    if not words.keys() <= {"count", "seed"}:
+        print("give count=N, seed=N or release=NAME")
+        return 2
     options = {k: int(v) for k, v in words.items()}
     count, seed = options.get("count", 100_000), options.get("seed", random.randrange(10**9))
     if release is not None:

@@ -38,6 +38,10 @@ def curves() -> dict[str, Curve]:
 
 def main(names: list[str]) -> int:
     known = curves()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"no curve {unknown[0]}; there are {', '.join(known)}")
+        return 2
     sides = ["ottla"] if jars.missing() is not None else ["ottla", "kafka"]
     for name in names or known:
         for side in sides:
