@@ -31,9 +31,10 @@ for ((tenth = 0; tenth < START_SECONDS * 10; tenth++)); do
   sleep 0.1
 done
 if [ "$(wc -l < "$home/announced")" -eq 0 ]; then
-  kill "$pid" 2> /dev/null || true
+  why="did not start; its log says why"
+  ! kill "$pid" 2> /dev/null || why="did not start within $START_SECONDS s"
   cat "$home/log"
-  echo "::error::ottla did not start within $START_SECONDS s"
+  echo "::error::ottla $why"
   exit 1
 fi
 read -r servers lab < "$home/announced"

@@ -93,7 +93,10 @@ def test_the_broker_serves_when_the_step_is_done(runner: Runner, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("settings", "code", "words"),
-    [("num.partitions=many", 1, "num.partitions"), ("nonsense", 2, "'nonsense' in 'settings' is not key=value")],
+    [
+        ("num.partitions=many", 1, "::error::ottla did not start; its log says why"),
+        ("nonsense", 2, "'nonsense' in 'settings' is not key=value"),
+    ],
 )
 def test_a_broker_that_does_not_start_fails_the_step(runner: Runner, settings: str, code: int, words: str) -> None:
     done = runner.run("bash", "action/start.sh", settings=settings)
