@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -10,12 +12,12 @@ from pyspark.sql import functions as f
 from .. import parallelism
 from .specification import Topic, expression
 
-WITHIN_S = 30.0
+REACHED_S, WITHIN_S = 10.0, 30.0
 
 
 def load(spark: SparkSession, topics: list[Topic], servers: str, rate: int | None = None) -> int:
     """Creates missing topics and writes to one after the other; `rate` in records per second. Returns the number of
-    records. Raises KafkaException.
+    records. Raises RuntimeError: a topic cannot be created, or no broker answers.
     """
     _create(topics, servers)
     for topic in topics:
@@ -48,12 +50,21 @@ def _filled(topic: Topic) -> Column:
 
 
 def _create(topics: list[Topic], servers: str) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
-    for made in admin.create_topics(
-        [NewTopic(one.name, one.partitions, 1) for one in topics], operation_timeout=WITHIN_S
-    ).values():
-        try:
-            made.result(WITHIN_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
+    try:
+        admin.list_topics(timeout=REACHED_S)
+        wanted = [NewTopic(one.name, one.partitions, 1) for one in topics]
+        for name, made in admin.create_topics(wanted, operation_timeout=WITHIN_S).items():
+            _wait_for(name, made)
+    except KafkaException as error:
+        raise RuntimeError(f"{servers}: {error.args[0].str()}") from None
+
+
+def _wait_for(name: str, made: Future[None]) -> None:
+    try:
+        made.result(WITHIN_S)
+    except TimeoutError:
+        raise RuntimeError(f"the topic {name} was not created within {WITHIN_S:g} s") from None
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise

@@ -130,6 +130,12 @@ def test_an_export_of_a_topic_that_is_not_there_begins_nothing(spark: Any, tmp_p
 # load, and the live table
 
 
+def test_a_load_without_a_broker_says_so(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "REACHED_S", 0.2)
+    with pytest.raises(RuntimeError, match=r"^127\.0\.0\.1:1: .*Broker transport failure"):
+        load.load(spark, parse("topics: {orders: {records: 1, value: x}}"), "127.0.0.1:1")
+
+
 def test_a_load_is_what_its_specification_says(spark: Any, broker: Broker) -> None:
     topics = parse(SPECIFICATION)
     assert load.load(spark, topics, broker.bootstrap_servers) == 350
