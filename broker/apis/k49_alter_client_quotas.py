@@ -19,8 +19,10 @@ from ...coordinator.metadata.quotas import Alteration, Entity
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
+from ...protocol.structs import Struct
 from ..addresses import address, addresses_of
 from ..error_places import CONTROLLER, Place, Text, array, codes
+from ..error_replies import reply_with_error
 from ..later import Later
 from ..net.context import Context
 from ..security.authorization import Check
@@ -79,3 +81,13 @@ def _entry(answered: tuple[Entity, Sequence[str], ApiError | None]) -> messages.
     parts = [r.EntityData(entity_type=kind, entity_name=names[kind]) for kind in types]
     entry = r.EntryData(entity=parts, error_message=None)
     return entry if error is None else error.put_into(entry)
+
+
+def failed(context: Context, request: messages.AlterClientQuotasRequest, error: ApiError) -> Struct:
+    """Returns the error of each entity, without the tags that the request has in it."""
+    reply = reply_with_error(context.api, context.version, request, error)
+    assert isinstance(reply, messages.AlterClientQuotasResponse)
+    made = messages.AlterClientQuotasResponse.EntityData
+    for entry in reply.entries:
+        entry.entity = [made(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity]
+    return reply

@@ -14,6 +14,7 @@ import pytest
 from ottla.broker.apis import apis
 from ottla.coordinator.security.acls import ResourceType
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ..support.acls import creations
 from ..support.ask import batch
@@ -64,6 +65,13 @@ def limited(pair: Pair) -> Iterator[Pair]:
     yield found
     found.close()
     grant(pair)  # so that a story can be told alone
+
+
+def await_controller(limited: Pair) -> None:
+    """Returns when Kafka's controller knows the rights, too, which it may learn after its broker."""
+    r, refused = m.AlterClientQuotasRequest, Errors.CLUSTER_AUTHORIZATION_FAILED
+    request = r(entries=[r.EntryData(entity=[r.EntityData(entity_type="user")])], validate_only=True)
+    limited.until("AlterClientQuotas", 1, request, lambda reply: reply.entries[0].error_code == refused)
 
 
 @pytest.mark.parametrize("told", STORIES, ids=[f"{n}-{one.api}" for n, one in enumerate(STORIES)])
@@ -247,6 +255,7 @@ def test_refused_records_of_a_topic_without_partitions(pair: Pair, limited: Pair
 
 def test_refused_configurations_of_metrics_and_of_brokers(pair: Pair, limited: Pair) -> None:
     """Kafka's controller refuses those of metrics, with words; its broker refuses its own, without."""
+    await_controller(limited)
     for api in ("AlterConfigs", "IncrementalAlterConfigs"):
         r = getattr(m, f"{api}Request")
         resources = [
@@ -262,6 +271,7 @@ def test_refused_configurations_of_metrics_and_of_brokers(pair: Pair, limited: P
 
 def test_refused_users_are_in_order(limited: Pair) -> None:
     """Each once, in the order of UTF-16 code units."""
+    await_controller(limited)
     r = m.AlterUserScramCredentialsRequest
     names = ("z", "a", "\U0001f600", "\uffee", "", "a")
     deletions = [r.ScramCredentialDeletion(name=name, mechanism=1) for name in names]
@@ -271,6 +281,16 @@ def test_refused_users_are_in_order(limited: Pair) -> None:
     ]
     _, other = limited.ask("AlterUserScramCredentials", 0, r(deletions=deletions, upsertions=upsertions))
     assert [one.user for one in other.results] == ["", "a", "b", "z", "\U0001f600", "\uffee"]
+
+
+def test_refused_quotas_come_without_the_tags_of_the_request(limited: Pair) -> None:
+    r = m.AlterClientQuotasRequest
+    parts = [r.EntityData(entity_type="user", entity_name="a", unknown_tags=[(9000, b"unknown")]), r.EntityData()]
+    entry = r.EntryData(entity=parts, ops=[r.OpData(key="producer_byte_rate", value=1.0)], unknown_tags=[(7, b"")])
+    request = r(entries=[entry, entry], validate_only=True)
+    await_controller(limited)
+    limited.ask("AlterClientQuotas", 1, request)
+    assert limited.errors("AlterClientQuotas") == {"CLUSTER_AUTHORIZATION_FAILED"}
 
 
 def test_an_unknown_isolation_level_is_of_those_who_may_read(pair: Pair, limited: Pair) -> None:
