@@ -93,6 +93,10 @@ async def narrowed(context: Context, request: messages.ProduceRequest) -> Callab
     allowed, refused = await TOPICS.parted(context, request.topic_data, name_of)
     if not refused:
         return None
+    error = _unreadable(request)
+    if error is not None:  # Kafka looks at batches before it asks for rights
+        request.topic_data = _last_of_each(request.topic_data)
+        raise error
     allowed, refused = _last_of_each(allowed), _last_of_each(refused)
     request.topic_data = allowed
     count = sum(len(topic.partition_data) for topic in (*allowed, *refused))

@@ -198,6 +198,26 @@ def test_refused_topics_of_a_produce(pair: Pair, limited: Pair) -> None:
             limited.ask("Produce", version, r(acks=1, timeout_ms=10_000, topic_data=topics))
 
 
+def test_what_is_no_batch_is_refused_before_rights_are_asked_for(pair: Pair, limited: Pair) -> None:
+    for name in ("allowed", "forbidden"):
+        create(pair, creatable(name))
+    grant(pair, (OP.WRITE, (R.TOPIC, "allowed")))
+    r, garbage = m.ProduceRequest, b"g" * 70
+    transactional = batch(b"v", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    for sent in (
+        [("forbidden", garbage)],
+        [("allowed", batch(b"v")), ("forbidden", garbage)],
+        [("allowed", transactional), ("forbidden", garbage)],
+    ):
+        topics = [
+            r.TopicProduceData(name=name, partition_data=[r.PartitionProduceData(index=0, records=data)])
+            for name, data in sent
+        ]
+        for version in (3, 9, 12):
+            limited.ask("Produce", version, r(acks=1, timeout_ms=10_000, topic_data=topics))
+    assert limited.errors("Produce") == {"CORRUPT_MESSAGE", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"}
+
+
 @pytest.mark.parametrize("where", [CLUSTER, (R.TOPIC, "born")], ids=["cluster", "topic"])
 def test_a_topic_that_metadata_creates(where: tuple[ResourceType, str], pair: Pair, limited: Pair) -> None:
     """The reply that creates it is another one each time; that the topic is there, or is not, is compared."""
