@@ -12,6 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -273,10 +274,16 @@ def test_the_page_in_the_browser_ends_with_ctrl_c() -> None:
     pytest.importorskip("nicegui")
     command = [sys.executable, "-m", "ottla", "ui", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as page:
-        assert page.stdout is not None
-        assert page.stdout.readline().startswith("ottla ui is ready: http://127.0.0.1:")
-        page.send_signal(signal.SIGINT)
-        assert page.communicate(timeout=60) == ("", "")
+        try:
+            assert page.stdout is not None
+            line = page.stdout.readline()
+            assert line.startswith("ottla ui is ready: http://127.0.0.1:")
+            with urlopen(line.split()[-1], timeout=60) as shown:  # by now it hears Ctrl-C
+                assert shown.status == 200
+            page.send_signal(signal.SIGINT)
+            assert page.communicate(timeout=60) == ("", "")
+        finally:
+            page.kill()
     assert page.returncode == 0
 
 
