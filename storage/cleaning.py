@@ -285,7 +285,7 @@ class _Cleaned:
 
     def _write(self) -> None:
         if self._infos:
-            self.segment.append(self._parts, self._infos, self._interval_bytes)
+            self.segment.append([b"".join(self._parts)], self._infos, self._interval_bytes)
             self._parts, self._infos = [], []
 
     def finish(self, pool: HandlePool) -> None:
