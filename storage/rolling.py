@@ -9,6 +9,8 @@ from .layout import INDEX_ENTRY, TIME_INDEX_ENTRY
 from .segment import MAX_RELATIVE_OFFSET, Segment
 from .settings import FOREVER, LogSettings
 
+LONG_AGO = -FOREVER - 2  # before every timestamp
+
 
 def is_due(
     active: Segment,
@@ -27,14 +29,9 @@ def is_due(
     """
     if active.size == 0 and active.rolling_timestamp is None:
         return last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-    if active.rolling_timestamp is not None and active.rolling_timestamp >= 0:
-        waited = timestamp - active.rolling_timestamp
-    else:
-        waited = now_ms - active.created_ms
-    jitter_ms = _jitter_ms(*owner, active, settings) if settings.segment_jitter_ms else 0
     return (
         active.size > settings.segment_bytes - size
-        or (active.size > 0 and waited > settings.segment_ms - jitter_ms)
+        or (active.size > 0 and timestamp > _until_ms(active, settings, owner, now_ms))
         or len(active.index.data) + INDEX_ENTRY.size > settings.segment_index_bytes
         or len(active.times.data) + 2 * TIME_INDEX_ENTRY.size > settings.segment_index_bytes
         or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
@@ -53,24 +50,26 @@ class Room(NamedTuple):
 
 
 def room_of(active: Segment, settings: LogSettings, owner: tuple[bytes | None, int], now_ms: int) -> Room | None:
-    """Returns the room of a segment, which is smaller than what `is_due` allows where that is simpler; None for one
-    that is empty, or too old. Parameters are those of `is_due`.
+    """Returns the room of a segment, by the rules of `is_due`, whose parameters these are; None for one that is
+    empty.
     """
+    if active.size == 0:
+        return None
     batches = min(
         (settings.segment_index_bytes - len(active.index.data)) // INDEX_ENTRY.size,
         (settings.segment_index_bytes - len(active.times.data)) // TIME_INDEX_ENTRY.size - 1,
     )
-    if active.size == 0:
-        return None
-    since = active.rolling_timestamp
-    lasts_ms = settings.segment_ms - (_jitter_ms(*owner, active, settings) if settings.segment_jitter_ms else 0)
-    if since is not None and since >= 0:
-        until_ms = since + lasts_ms
-    elif now_ms - active.created_ms <= lasts_ms:
-        until_ms = FOREVER
-    else:
-        return None
+    until_ms = _until_ms(active, settings, owner, now_ms)
     return Room(settings.segment_bytes - active.size, batches, active.base_offset + MAX_RELATIVE_OFFSET, until_ms)
+
+
+def _until_ms(active: Segment, settings: LogSettings, owner: tuple[bytes | None, int], now_ms: int) -> int:
+    """Returns the largest timestamp of what may still be appended to a segment, by its age."""
+    lasts_ms = settings.segment_ms - (_jitter_ms(*owner, active, settings) if settings.segment_jitter_ms else 0)
+    since = active.rolling_timestamp
+    if since is not None and since >= 0:
+        return since + lasts_ms
+    return FOREVER if now_ms - active.created_ms <= lasts_ms else LONG_AGO
 
 
 def _jitter_ms(topic_id: bytes | None, partition: int, active: Segment, settings: LogSettings) -> int:
