@@ -56,14 +56,17 @@ class Task(InputPartition):
 
 
 class Planner:
-    """Chooses what to read of a directory, and splits it into tasks. `topics`: those to read, in place of those that
-    the source names.
+    """Chooses what to read of a directory, and splits it into tasks. `passes_over`: whether topics that the source
+    names, and that do not exist, are left out; else they are an error.
     """
 
-    def __init__(self, source: Source, topics: Iterable[str] | None = None) -> None:
+    def __init__(self, source: Source, passes_over: bool = False) -> None:
         self.source = source
-        self.topics = source.topics if topics is None else tuple(topics)
         self.directory = Directory(source.path)
+        self.topics = source.topics
+        if passes_over and source.topics is not None:
+            there = {topic for topic, _ in self.directory.partitions}
+            self.topics = tuple(one for one in source.topics if one in there)
         self._committed: dict[tuple[str, int], Committed] = {}
 
     def partitions(self, topics: set[str] | None = None, numbers: set[int] | None = None) -> Iterator[tuple[str, int]]:
@@ -247,18 +250,13 @@ class LogStreamReader(StreamReader):
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:
         found = super().latestOffset(start, limit)
         read = {name.rpartition("-")[0] for name in Progress.of(start).offsets}
-        Directory(self.source.path).chosen(set(self.source.topics or ()) - read)
+        unread = set(self.source.topics or ()) - read
+        if unread:
+            Directory(self.source.path).chosen(unread)  # one that was read may have been deleted
         return found
 
-    def _planner(self) -> Planner:
-        """Returns a planner for the topics that exist: one that was read may have been deleted."""
-        if self.source.topics is None:
-            return Planner(self.source)
-        there = {topic for topic, _ in Directory(self.source.path).partitions}
-        return Planner(self.source, [one for one in self.source.topics if one in there])
-
     def now(self) -> Progress:
-        planner = self._planner()
+        planner = Planner(self.source, passes_over=True)
         # ids first: the ends of a log that is made again must not get old ones
         found = Progress({}, planner.topic_ids(), {})
         for topic, number in planner.partitions():
@@ -283,7 +281,7 @@ class LogStreamReader(StreamReader):
         return Progress(found, ids, {}).offset()
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
-        planner, began, reached = self._planner(), Progress.of(start), Progress.of(end)
+        planner, began, reached = Planner(self.source, passes_over=True), Progress.of(start), Progress.of(end)
         now = Progress({}, planner.topic_ids(), {})
         wanted = []
         for topic, number in planner.partitions():
