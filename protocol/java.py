@@ -21,7 +21,7 @@ def java_hash(text: str) -> int:
         for unit in text.encode():
             value = value * 31 + unit & 0xFFFFFFFF
     else:
-        for (unit,) in struct.iter_unpack(">H", java_order(text)):
+        for (unit,) in struct.iter_unpack(">H", java_units(text)):
             value = value * 31 + unit & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
@@ -36,8 +36,8 @@ def java_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def java_order(text: str) -> bytes:
-    """What `String.compareTo` orders texts by: their UTF-16 code units."""
+def java_units(text: str) -> bytes:
+    """Returns the UTF-16 code units of a text, by which `String.compareTo` orders."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

@@ -8,7 +8,7 @@ from ...coordinator.metadata import credentials
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ...protocol.java import java_order
+from ...protocol.java import java_units
 from ...protocol.structs import Struct
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..error_replies import reply_with_error
@@ -55,5 +55,5 @@ def failed(context: Context, request: messages.AlterUserScramCredentialsRequest,
     reply = reply_with_error(context.api, context.version, request, error)
     assert isinstance(reply, messages.AlterUserScramCredentialsResponse)
     users = {one.user: one for one in reply.results}
-    reply.results = [users[name] for name in sorted(users, key=java_order)]
+    reply.results = [users[name] for name in sorted(users, key=java_units)]
     return reply
