@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent
 WITHOUT_LINES = "-Wno-misleading-indentation"
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
-    "protocol": "frames layouts plain_messages records spans",
-    "storage": "batch_info epochs gathered index log producers rolling segment validation",
+    "protocol": "emit frames layouts plain_messages records spans",
+    "storage": "batch_info epochs gathered index log producers rolling segment settings validation",
     "coordinator": "aftermath batch format journal packing parked runtime shard_runtime timeline timers",
     "coordinator/group": "format",
     "coordinator/group/consumer": "leaving",
@@ -30,12 +30,15 @@ MODULES = {
     "coordinator/transaction": "format shard state",
     "coordinator/metadata": "new_partitions staged",
     "coordinator/group/offsets": "long_commits of_group repeated store",
-    "broker": "alarm event_times internal_topics later metrics peer repeated replies steps timer_queue turn",
-    "broker/net": "context watches",
+    "broker": (
+        "alarm event_times internal_topics later machine metrics peer repeated replies settings steps timer_queue turn"
+    ),
+    "broker/emulation": "dispatching",
+    "broker/net": "connection context dispatch listening sasl_gate watches",
     "broker/share": "share_fetch share_partition_leader",
     "broker/transaction": "completion markers verification",
     "broker/shards": "host",
-    "broker/replica": "appender followers high_watermarks partition stale_leaders",
+    "broker/replica": "appender followers high_watermarks partition partitions stale_leaders",
     "broker/apis": (
         "_gathered_produces _known_produces _produce_appends _produce_verification _repeated _repeated_commits "
         "_repeated_fetches _repeated_produces k00_produce"

@@ -15,7 +15,7 @@ from ..protocol.records import (
     BatchHeader,
     set_offset_and_epoch,
 )
-from .batch_info import Appended, BatchInfo
+from .batch_info import Appended, BatchInfo, appended, batch_info
 from .log import Log
 from .producers import Producer
 from .rolling import Room, room_of
@@ -63,19 +63,17 @@ class Gathered:
         """
         first, header = self.end_offset, at.header
         set_offset_and_epoch(data, at.position, first, self._epoch)
-        size, last = header.length + LOG_OVERHEAD, first + header.last_offset_delta
-        self._infos.append(
-            BatchInfo(self._position + self._size, size, first, last, header.max_timestamp, header.magic, header)
-        )
+        info = batch_info(self._position + self._size, first, header)
+        self._infos.append(info)
         self._pieces.append(data)
-        self._size += size
-        self.end_offset = last + 1
+        self._size += info.size
+        self.end_offset = info.last_offset + 1
         if header.producer_id >= 0:
             producers = self._log.producers
             if header.producer_id not in self._before:
                 self._before[header.producer_id] = producers.saved(header.producer_id)
             producers.update(header, first)
-        return Appended(first, self.end_offset, -1)
+        return appended(first, self.end_offset, -1)
 
     def write(self, now_ms: int) -> None:
         """Writes the batches. After an exception the log is as it was."""

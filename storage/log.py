@@ -16,7 +16,7 @@ from ..protocol.buffers import Data, WritableData
 from ..protocol.control import Marker, marker_of
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offset_and_epoch
-from .batch_info import Appended, BatchInfo
+from .batch_info import Appended, BatchInfo, appended, batch_info
 from .epochs import LeaderEpochs
 from .file_slice import FileSlice, is_whole_from
 from .files import HandlePool
@@ -155,10 +155,10 @@ class Log:
             set_offset_and_epoch(data, start, next_offset, leader_epoch)
             if append_time >= 0:
                 set_max_timestamp(data, start, header, True, append_time)
-            last, size = next_offset + header.last_offset_delta, header.length + records.LOG_OVERHEAD
-            infos.append(BatchInfo(position, size, next_offset, last, header.max_timestamp, 2, header))
-            position += size
-            next_offset = last + 1
+            info = batch_info(position, next_offset, header)
+            infos.append(info)
+            position += info.size
+            next_offset = info.last_offset + 1
         if leader_epoch > self.epochs.latest:
             self.assign_epoch(leader_epoch, first)
         self.write(active, [data], infos, now_ms)
@@ -166,7 +166,7 @@ class Log:
             for at, info in zip(batches, infos, strict=True):
                 if at.header.producer_id >= 0:
                     self._note_producer(at.header, info.base_offset, data, at, marker)
-        return Appended(first, next_offset, append_time)
+        return appended(first, next_offset, append_time)
 
     def with_room(self, size: int, timestamp: int, last_offset: int, now_ms: int) -> Segment:
         """Returns the segment for an append up to `last_offset`, which may be a new one; see `is_due`."""

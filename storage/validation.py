@@ -31,6 +31,7 @@ from ..protocol.records import (
     TIMESTAMP_TYPE_MASK,
     BatchAt,
     BatchHeader,
+    batch_at,
     header_at,
 )
 from .settings import LogSettings
@@ -64,7 +65,7 @@ def single_batch(data: Data, produce_version: int) -> BatchAt:
             and header.length + LOG_OVERHEAD == len(data)
             and header.attributes & CODEC_MASK != ZSTD
         ):
-            return BatchAt(0, header)
+            return batch_at(0, header)
     return _unusual_batch(data, produce_version)
 
 

@@ -12,7 +12,7 @@ request is not taken before it is sent, as in Kafka.
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.buffers import WritableData
@@ -35,13 +35,19 @@ if TYPE_CHECKING:
 Answer = messages.ProduceResponse.PartitionProduceResponse
 
 
-class _Waiting(NamedTuple):
-    """A request that is not answered yet."""
+class _Waiting:
+    """A request that is not answered yet. `reply`: to send when its batch is written; `answer`: if it is refused."""
 
-    context: Context
-    appending: Appending
-    answer: Answer
-    send: Send
+    __slots__ = ("answer", "appending", "context", "reply", "send")
+
+    def __init__(
+        self, context: Context, appending: Appending, answer: Answer | None, reply: bytearray, send: Send
+    ) -> None:
+        self.context = context
+        self.appending = appending
+        self.answer = answer
+        self.reply = reply
+        self.send = send
 
 
 class GatheredProduces:
@@ -86,9 +92,10 @@ class GatheredProduces:
         began = perf_counter_ns()
         context, request = known.context_of(self._dispatcher, self._peer, frame), known.request
         appending = Appending(context, request, {}, self)
+        spare, known.spare = known.spare, None
         known.wanted.index, known.wanted.records = found
         try:
-            answer = appending.one(request.topic_data[0], known.wanted)
+            answer = appending.one(request.topic_data[0], known.wanted, None, spare)
         except TooLong:  # such a request needs several steps
             return False
         except Exception as error:
@@ -99,7 +106,12 @@ class GatheredProduces:
         finally:
             known.wanted.records = b""  # those of the connection's buffer, which it uses again
         known.count(self._peer, request)
-        self._waiting.append(_Waiting(context, appending, answer, send))
+        if appending.failed:
+            self._waiting.append(_Waiting(context, appending, answer, bytearray(), send))
+        else:
+            reply = known.accepted(context.correlation_id, answer)
+            self._waiting.append(_Waiting(context, appending, None, reply, send))
+            known.spare = answer
         self._peer.gathered = self
         known.times.handle_ns += perf_counter_ns() - began
         return True
@@ -151,14 +163,14 @@ class GatheredProduces:
         return None
 
     def _answer(self, one: _Waiting, error: ApiError | None) -> None:
-        context, appending, answer, send = one
-        known = self._known
-        if error is not None and not appending.failed:
-            answer = appending.refused(self._partition, answer.index, error)
-        if appending.failed:
+        known, context, appending = self._known, one.context, one.appending
+        answer = one.answer
+        if answer is None and error is not None:
+            answer = appending.refused(self._partition, self._index, error)
+        if answer is not None:
             outcome = answered_when_reached(context, known.request, known.response(answer), appending)
-            self._dispatcher.conclude(known.api, context, known.request, outcome, send, known.times)
+            self._dispatcher.conclude(known.api, context, known.request, outcome, one.send, known.times)
         elif appending.unreached():  # which can only be a fault of the broker: nothing is acknowledged
-            send(None, True)
+            one.send(None, True)
         else:
-            send(Reply(known.accepted(context.correlation_id, answer), []), False)
+            one.send(Reply(one.reply, []), False)

@@ -30,7 +30,7 @@ _INT = struct.Struct(">i")
 class KnownProduce(Known):
     """A request that was decoded, and what is the same for those that are like it."""
 
-    __slots__ = ("_count", "_numbers", "_numbers_at", "_reply", "layout", "request", "wanted")
+    __slots__ = ("_count", "_numbers", "_numbers_at", "_reply", "layout", "request", "spare", "wanted")
 
     def __init__(self, context: Context, request: messages.ProduceRequest) -> None:
         super().__init__(context)
@@ -46,6 +46,7 @@ class KnownProduce(Known):
         self._count = 5 if version >= START_OFFSETS_SINCE else 4
         self._numbers = struct.Struct(">ihqqq"[: 1 + self._count])
         self._reply = zeros
+        self.spare: Answer | None = None  # an answer without an error that was sent
         _INT.pack_into(zeros, 0, len(zeros) - _INT.size)
 
     @staticmethod
@@ -102,17 +103,19 @@ class KnownProduce(Known):
         finally:
             self.wanted.records = b""  # those of the connection's buffer, which it uses again
         send(Reply(self.accepted(context.correlation_id, outcome), []), False)
+        self.spare = outcome
         times.send_ns += perf_counter_ns() - handled
         return None
 
     def _append(self, dispatcher: Dispatcher, context: Context, request: messages.ProduceRequest) -> object:
         """Returns the part of the reply for the partition alone, if the reply is that of most requests."""
         wanted = self.wanted
+        spare, self.spare = self.spare, None
         appending = Appending(context, request, {})
         try:
             if is_transactional(wanted.records):
                 raise TooLong
-            answer = appending.one(request.topic_data[0], wanted)
+            answer = appending.one(request.topic_data[0], wanted, None, spare)
         except TooLong:  # such a request needs several steps, and is kept for them
             return dispatcher.call(self.api, context, self._like(request, wanted.index, wanted.records))
         if appending.failed or request.acks == 0 or appending.unreached():

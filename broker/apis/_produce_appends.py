@@ -71,11 +71,13 @@ class Appending(Allowance):
         topic: Topic,
         wanted: Wanted,
         opened: Batch | ApiError | None = None,
+        spare: Answer | None = None,
     ) -> Answer:
         """Returns the response for one partition. Kafka gives messages for records, not for batches. Raises TooLong if
-        decompressing takes long.
+        decompressing takes long. `spare`: a response without an error that is not needed any more, and is used again.
         """
-        answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
+        answer = spare if spare is not None else messages.ProduceResponse.PartitionProduceResponse()
+        answer.index, answer.base_offset = wanted.index, -1
         context, acks = self.context, self.request.acks
         data = wanted.records if wanted.records is not None else bytearray()
         table = MISSING

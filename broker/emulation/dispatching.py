@@ -77,10 +77,6 @@ class EmulatingDispatcher(Dispatcher):
     def listed_if_unsupported(self, api: Api) -> list[Listed]:
         return [] if self.release.is_before(2, 4) else super().listed_if_unsupported(api)
 
-    async def encode_in_steps(self, context: Context, outcome: Struct) -> None:
+    def told(self, context: Context, outcome: Struct) -> Struct:
         self._error_codes.replace_in(outcome, error_counts.plan_of(context.api.response))
-        await super().encode_in_steps(context, outcome)
-
-    def _reply(self, api: Api, context: Context, outcome: Struct) -> Reply:
-        self._error_codes.replace_in(outcome, error_counts.plan_of(api.response))
-        return super()._reply(api, context, outcome)
+        return outcome

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import cast
 
 from ...protocol.errors import MalformedMessage
 from ...protocol.frames import PREFIX, api_key, frame_size, keys_of_frames
@@ -38,7 +37,7 @@ CHUNK_BYTES = 1 << 20  # most fetches are one write, for which the client wakes 
 HIGH_WATER = 512 << 10
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection:
     """One connection of a server. `ending`: why the broker closes it, if it does. `is_serving`: replies are at once."""
 
     __slots__ = (
@@ -74,6 +73,8 @@ class Connection(asyncio.BufferedProtocol):
         "peer",
         "transport",
     )
+    transport: asyncio.Transport  # both since the connection is made
+    peer: Peer
 
     def __init__(
         self,
@@ -88,10 +89,8 @@ class Connection(asyncio.BufferedProtocol):
         self.own_dispatcher: Dispatcher = dispatcher or server.dispatcher  # of the node
         self.dispatcher = self.own_dispatcher
         self.metrics: Metrics = self.own_dispatcher.broker.metrics  # of the node
-        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.peer: Peer = cast(Peer, None)
         self._private: bytearray | None = None
-        self._start = self._filled = 0
+        self._start = self._filled = self.last_active_ms = self.held_bytes = 0
         self._busy = self._closing = self.is_serving = self._paused_reading = self._paused_writing = False
         self._waiting: Cancellable | None = None
         self._muted: Cancellable | None = None
@@ -99,18 +98,16 @@ class Connection(asyncio.BufferedProtocol):
         self._out: Sending | None = None
         self._direct: Direct | None = None  # past the transport
         self._replies: list[bytearray] = []  # to requests that arrived together, not written yet
-        self._replies_bytes = 0
+        self._replies_bytes = self._served_ns = 0  # the time until which it was served
         self._frozen = self._full = False
-        self._served_ns = 0  # until when
         self._paced: Callable[[], None] | None = None  # goes on with a reply that is sent in pieces
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.ending: Ending | None = None
-        self.last_active_ms = self.held_bytes = 0
 
     # the life of a connection
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
         self.transport.set_write_buffer_limits(high=HIGH_WATER, low=HIGH_WATER // 4)
         if not self._security_protocol.has_tls:
             self._direct = direct(self._server.pipe, self.transport)
@@ -149,6 +146,9 @@ class Connection(asyncio.BufferedProtocol):
         self._server.disconnected(self)
         broker = self._server.broker
         broker.turn.event(self.peer.lost)
+
+    def eof_received(self) -> None:
+        """The peer sends nothing more: the loop closes the connection."""
 
     def serve_by(self, dispatcher: Dispatcher) -> None:
         """Serves the next requests by another dispatcher."""

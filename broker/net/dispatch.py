@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import struct
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ...protocol import codec, headers, messages
@@ -35,7 +35,7 @@ from . import error_counts
 from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
-from .large_replies import encode_in_steps, in_next_turn
+from .turns import in_turns, large_reply, read_in_steps
 from .watching import NotesRequests, Pending, Seam
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
@@ -96,14 +96,14 @@ class Dispatcher:
             self.check_size(key, len(frame))
         times = self.broker.metrics.apis[key, version]
         if len(frame) > STEPS_BYTES and not api.has_records:
-            later = drive(self._handle_in_steps(api, version, correlation_id, bytes(frame), peer, send, times))
+            later = drive(read_in_steps(self, api, version, correlation_id, bytes(frame), peer, send, times))
             if not later.done:
                 return later
             later.get()
             return None
         context, request = self._parse(api, version, correlation_id, frame, peer)
         times.parse_ns += time.perf_counter_ns() - started
-        return self._take(context, request, frame, send, times)
+        return self.take(context, request, frame, send, times)
 
     def _is_plain(self) -> bool:
         """Whether nothing looks at the messages of requests, or counts them, before their handlers do."""
@@ -116,33 +116,6 @@ class Dispatcher:
             and not broker.quotas.limits.is_used
         )
 
-    async def _handle_in_steps(
-        self, api: Api, version: int, correlation_id: int, data: bytes, peer: Peer, send: Send, times: ApiTimes
-    ) -> None:
-        """Like `handle`, for a frame that is read in steps. Raises Refused in the first step."""
-        frame, work, has_paused = memoryview(data), self._parse_in_steps(api, version, data), False
-        try:
-            while True:
-                began = time.perf_counter_ns()
-                try:
-                    next(work)
-                except StopIteration as end:
-                    client_id, request = end.value
-                    break
-                finally:
-                    times.parse_ns += time.perf_counter_ns() - began
-                has_paused = True
-                await self.broker.turn.next()
-            context = Context(self.broker, api, version, correlation_id, client_id, peer)
-            pending = self._take(context, request, frame, send, times)
-        except Exception as error:
-            if not has_paused:
-                raise
-            return self._refuse(peer, frame, send, error)
-        del data, frame, work, context, request  # what is not needed any more is freed while the reply waits
-        if pending is not None:
-            await after(pending, lambda _: None)  # it ends with this request
-
     def refused(self, peer: Peer, frame: memoryview | None, error: Refused) -> None:
         """Notes a frame that closes its connection. `frame`: None for one that is not read any more."""
         if self.seam is not None and frame is not None:
@@ -150,7 +123,7 @@ class Dispatcher:
         if error.limit is not None:
             self.broker.limits.reached(error.limit, f"{peer.address}: {error}")
 
-    def _refuse(self, peer: Peer, frame: memoryview, send: Send, error: Exception) -> None:
+    def refuse(self, peer: Peer, frame: memoryview, send: Send, error: Exception) -> None:
         """Closes the connection of a frame that is refused, or cannot be taken, in a later step."""
         if not isinstance(error, Refused):
             bugs.report("taking a request", error)
@@ -159,9 +132,7 @@ class Dispatcher:
         logger.debug("closing the connection from %s: %s", peer.address, error)
         send(None, True)
 
-    def _take(
-        self, context: Context, request: Struct, frame: memoryview, send: Send, times: ApiTimes
-    ) -> Pending | None:
+    def take(self, context: Context, request: Struct, frame: memoryview, send: Send, times: ApiTimes) -> Pending | None:
         """Serves a request that was read. Returns what is pending. Raises Refused."""
         quotas, peer, api = self.broker.quotas, context.peer, context.api
         if quotas.limits.is_used and self.has_quotas:
@@ -179,7 +150,7 @@ class Dispatcher:
         """Handles a request that came in a frame of `size` bytes, and calls `send` once. Returns what is pending."""
         api = context.api
         if size > LARGE_BYTES and not api.has_records:
-            outcome: object = drive(self.in_turns(api, context, request))
+            outcome: object = drive(in_turns(self, api, context, request))
         else:
             began = time.perf_counter_ns()
             outcome = self.call(api, context, request)
@@ -214,18 +185,10 @@ class Dispatcher:
                 api.request, version, frame if api.has_records else bytes(frame), start, api.elements_max
             )
         except MalformedMessage as error:
-            raise self._malformed(api, version, error) from None
+            raise self.malformed(api, version, error) from None
         return Context(self.broker, api, version, correlation_id, client_id, peer), request
 
-    def _parse_in_steps(self, api: Api, version: int, data: bytes) -> Generator[None, None, tuple[str | None, Struct]]:
-        """Returns the client's id and the request. Raises Refused."""
-        try:
-            client_id, start = headers.client_id_of(headers.request_header_version(api.request, version), data)
-            return client_id, (yield from codec.parse_in_steps(api.request, version, data, start, api.elements_max))
-        except MalformedMessage as error:
-            raise self._malformed(api, version, error) from None
-
-    def _malformed(self, api: Api, version: int, error: MalformedMessage) -> Refused:
+    def malformed(self, api: Api, version: int, error: MalformedMessage) -> Refused:
         self.broker.metrics.malformed += 1
         limit = REQUEST_ELEMENTS if isinstance(error, TooManyElements) else None
         return Refused(f"{api.name} v{version}: {error}", limit)
@@ -248,33 +211,6 @@ class Dispatcher:
             raise Refused(f"{api.name}: {error}") from None
         told = error if isinstance(error, ApiError) else self._unexpected(api, context, error)
         return self.error_reply(api, context, request, told)
-
-    async def in_turns(self, api: Api, context: Context, request: Struct, *, encodes: bool = True) -> object:
-        """Handles a large request in a turn of its own; what it returns is encoded in others, the arrays of a large
-        reply already by this function, unless the caller looks at them.
-        """
-        await context.paused(self.broker.turn.next())
-        began = time.perf_counter_ns()
-        outcome = self.call(api, context, request)
-        self.broker.metrics.apis[api.key, context.version].handle_ns += time.perf_counter_ns() - began
-        del request  # one that is not needed any more is freed while the reply waits
-        if isinstance(outcome, Later):
-            outcome = await outcome
-        await in_next_turn(context, outcome)
-        if encodes and isinstance(outcome, Struct):
-            await self.encode_in_steps(context, outcome)
-        return outcome
-
-    async def encode_in_steps(self, context: Context, outcome: Struct) -> None:
-        await encode_in_steps(context, outcome)
-
-    async def _encoded(self, context: Context, handled: LargeReply[object]) -> object:
-        outcome = await handled
-        if context.usage is not None:
-            context.usage.resume()
-        if isinstance(outcome, Struct):
-            await self.encode_in_steps(context, outcome)
-        return outcome
 
     def _narrowed(
         self, api: Api, context: Context, request: messages.Struct, narrowing: Later[Complete | None]
@@ -330,7 +266,7 @@ class Dispatcher:
     ) -> Pending:
         since = time.perf_counter_ns()
         if type(later) is LargeReply:
-            later = drive(self._encoded(context, later))
+            later = drive(large_reply(self, context, later))
         if context.usage is not None:
             context.usage.pause()
         # a request that is not needed any more is freed while the reply waits
@@ -388,7 +324,12 @@ class Dispatcher:
         send(reply, False)
         times.send_ns += time.perf_counter_ns() - began
 
+    def told(self, context: Context, outcome: Struct) -> Struct:
+        """Returns a reply with the errors that the release in force knows."""
+        return outcome
+
     def _reply(self, api: Api, context: Context, outcome: Struct) -> Reply:
+        outcome = self.told(context, outcome)
         if self.log is not None:
             self.log.reply(context, outcome)
         error_counts.count(outcome, error_counts.plan_of(api.response), api.key, self.broker.metrics.errors)

@@ -26,6 +26,7 @@ from .connection import Connection
 from .context import Context
 from .dispatch import LARGE_BYTES, Dispatcher, Refused
 from .pacing import pace
+from .turns import encoded, in_turns
 from .watches import Watches
 from .watching import Pending
 
@@ -321,7 +322,7 @@ class _Intercepted:
         context, dispatcher = self._context, self._dispatcher
         api = context.api
         if self._exchange.size > LARGE_BYTES and not api.has_records:
-            outcome: object = drive(dispatcher.in_turns(api, context, request, encodes=False))
+            outcome: object = drive(in_turns(dispatcher, api, context, request, encodes=False))
         else:
             began = time.perf_counter_ns()
             outcome = dispatcher.call(api, context, request)
@@ -352,10 +353,9 @@ class _Intercepted:
         """
         context, dispatcher = self._context, self._dispatcher
         try:
-            await dispatcher.encode_in_steps(context, reply)
+            return await encoded(dispatcher, context, reply)
         except Exception as error:
             return cast(Struct | Silence, dispatcher.outcome_of(context.api, context, kept, failed(error)))
-        return reply
 
     def _take(self, reply: Reply | None, end: bool) -> None:
         """Accepts the encoded reply."""

@@ -191,13 +191,21 @@ class Listeners:
     def _making(self, node: Node, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
         """Returns a function that makes the protocol of a new connection."""
         server, dispatchers, name = self._server, self._dispatchers, listener.name
-        protocol, tls = node.config.security_protocol(name), server.broker.tls
-        if not protocol.has_tls:
-            return lambda: Connection(server, name, protocol, dispatchers[node.id])
-        from .tls import TlsConnection
+        protocol = node.config.security_protocol(name)
 
-        share = server.tls_share()
-        return lambda: TlsConnection(server, share, tls[name], Connection(server, name, protocol, dispatchers[node.id]))
+        def make() -> Connection:
+            return Connection(server, name, protocol, dispatchers[node.id])
+
+        if protocol.has_tls:
+            from .tls import TlsConnection
+
+            share, tls = server.tls_share(), server.broker.tls
+            return lambda: TlsConnection(server, share, tls[name], make())
+        if isinstance(self._loop, asyncio.BaseEventLoop):
+            from .on_asyncio import OnAsyncio
+
+            return lambda: OnAsyncio(make())
+        return cast(Callable[[], asyncio.BaseProtocol], make)
 
 
 def _set_buffers(server: asyncio.Server, config: Config) -> None:

@@ -112,7 +112,7 @@ class Appender:
         if acks == -1:
             check_replicas(partition)
         now = self.schedule.now_ms()
-        data, at = self.validated(partition, log.settings, data, at, allowance, opened)
+        data, at = self.validated(partition, log.settings, data, at, allowance, now, opened)
         header = at.header
         if header.producer_id >= 0:
             duplicate = log.producers.find_duplicate(header)
@@ -137,6 +137,7 @@ class Appender:
         data: WritableData,
         at: BatchAt,
         allowance: Allowance,
+        now_ms: int,
         opened: Batch | ApiError | None,
     ) -> Batch:
         """Returns a batch as it is appended. Parameters and errors are those of `append`."""
@@ -145,7 +146,7 @@ class Appender:
             raise opened
         if opened is not None:
             data, at = opened
-        elif self._must_open(partition, at.header, settings, self.schedule.now_ms()):
+        elif self._must_open(partition, at.header, settings, now_ms):
             data, at = at_once(self.open_batch(partition, data, at), allowance)
         if at.header.size > settings.segment_bytes:
             raise ApiError(Errors.RECORD_LIST_TOO_LARGE)

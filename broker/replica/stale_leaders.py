@@ -52,7 +52,7 @@ class StaleAppender(Appender):
         log = partition.open_log()
         if acks == -1 and stale.is_under_min_isr:
             raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
-        _, at = self.validated(partition, log.settings, data, at, allowance, opened)
+        _, at = self.validated(partition, log.settings, data, at, allowance, self.schedule.now_ms(), opened)
         self._take(partition, stale, at.header, answer)
         return NEVER
 

@@ -201,7 +201,7 @@ class Link:
         self.connection = Watched(cast(Any, world), listener, protocol)
         self.connection.link = self
         world.links[self.address] = self
-        self.connection.connection_made(cast(asyncio.BaseTransport, self.wire))
+        self.connection.connection_made(cast(asyncio.Transport, self.wire))
 
     def complain(self, what: str) -> None:
         self.world.complaints.append(f"connection {self.number}: {what} ({self.situation()})")

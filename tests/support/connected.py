@@ -67,7 +67,7 @@ class Client:
         self.world = world
         self.transport = Transport(world)
         self.connection = Connection(cast(Any, world), listener, security_protocol)
-        self.connection.connection_made(cast(asyncio.BaseTransport, self.transport))
+        self.connection.connection_made(cast(asyncio.Transport, self.transport))
         self._sent: list[tuple[str, int]] = []
 
     def send(self, name: str, version: int, message: Any, client_id: str = "client") -> int:

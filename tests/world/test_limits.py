@@ -153,7 +153,7 @@ def _received(world: World, *pieces: bytes) -> tuple[Connection, _Transport]:
     """A connection that got the pieces, as long as it was open."""
     transport = _Transport()
     connection = Connection(cast(Any, _Server(world)), "PLAINTEXT", SecurityProtocol.PLAINTEXT)
-    connection.connection_made(cast(asyncio.BaseTransport, transport))
+    connection.connection_made(cast(asyncio.Transport, transport))
     for piece in pieces:
         if transport.closed:
             break
