@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent
 WITHOUT_LINES = "-Wno-misleading-indentation"
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
-    "protocol": "emit frames layouts plain_messages records spans",
+    "protocol": "frames layouts plain_messages records spans varints",
     "storage": "batch_info epochs gathered index log producers rolling segment settings validation",
     "coordinator": "aftermath batch format journal packing parked runtime shard_runtime timeline timers",
     "coordinator/group": "format",

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from .buffers import Data, LateRecords, Parts
 from .cached_functions import cached_function
-from .emit import FastPathFailed
 from .encoded import Encoded
 from .errors import MalformedMessage, TooManyElements
 from .streams import UNBOUNDED, Room
 from .structs import Struct
 from .text import Json
+from .varints import FastPathFailed
 
 if TYPE_CHECKING:
     from .message import Message, PausingReader, Writer

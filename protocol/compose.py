@@ -41,9 +41,10 @@ from construct import Adapter, Construct, ConstructError, Container
 
 from . import records
 from .buffers import Data
-from .emit import Emitter, FastPathFailed
+from .emit import Emitter
 from .errors import MalformedMessage
 from .records import Record, Template
+from .varints import FastPathFailed
 from .wire import Wire
 
 

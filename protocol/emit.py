@@ -14,42 +14,10 @@ from typing import Any, Final
 
 from .buffers import Data
 from .errors import TooManyElements
-
-
-class FastPathFailed(Exception):
-    """The fast path gives up, for example at a length that is larger than the remaining bytes; the checked path then
-    says what is wrong.
-    """
-
+from .varints import FastPathFailed, uvarint_at, uvarint_to
 
 PAUSE_ELEMENTS: Final = 1000  # that are read in about a millisecond
 BYTESLIKE: Final = frozenset((bytes, bytearray, memoryview))
-UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
-"""What functions raise that only read bytes, and give up at what is unusual."""
-
-
-def uvarint_at(buf: Data, pos: int) -> tuple[int, int]:
-    """Returns the unsigned varint at `pos` and the position after it; refuses more than five bytes or 32 bits."""
-    n = shift = 0
-    while True:
-        b = buf[pos]
-        pos += 1
-        n |= (b & 0x7F) << shift
-        if b < 0x80:
-            if n > 0xFFFFFFFF:
-                raise FastPathFailed
-            return n, pos
-        shift += 7
-        if shift > 28:
-            raise FastPathFailed
-
-
-def uvarint_to(out: bytearray, n: int) -> None:
-    """Appends `n` as an unsigned varint."""
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
 
 
 def write_tags(out: bytearray, tags: list[tuple[int, Data]]) -> None:

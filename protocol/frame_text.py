@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from .buffers import Data
-from .emit import Emitter, FastPathFailed, compile_function
+from .emit import Emitter, compile_function
 from .json_text import BATCH_HEADER_BYTES, Masks, json_names, may_have_secrets, tagged_text
 from .message import Message, Nullable
 from .trees import tree
+from .varints import FastPathFailed
 from .wire import Array, Bytes, Fixed, Records, String, Wire, emit_run
 
 NEXT_HOLE: Final = "hole, missing = next(holes, NO_HOLE)"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from .buffers import Data
-from .emit import UNREADABLE, uvarint_at
+from .varints import UNREADABLE, uvarint_at
 
 _INT = struct.Struct(">i")
 _VERSION = 3  # the place of its low byte in a frame; there are not that many

@@ -127,11 +127,6 @@ class BatchAt(NamedTuple):
     header: BatchHeader
 
 
-def batch_at(position: int, header: BatchHeader) -> BatchAt:
-    """Returns a `BatchAt` in less time than its own constructor, which is always interpreted."""
-    return tuple.__new__(BatchAt, (position, header))
-
-
 def header_at(buf: Data, position: int = 0) -> BatchHeader:
     """Returns the header at `position`, unchecked. Raises MalformedMessage if there are too few bytes."""
     try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAKERS: Final = (
     *("buffers", "cached_functions", "codec", "emit", "encoded", "errors", "message", "messages", "outlines"),
-    *("schema", "schema_cache", "schema_files", "streams", "structs", "text", "trees", "wire"),
+    *("schema", "schema_cache", "schema_files", "streams", "structs", "text", "trees", "varints", "wire"),
 )
 """The modules that take part in what is made of a schema."""
 SCHEMA_FOLDERS: Final = ("messages", "records", "old")

@@ -31,7 +31,6 @@ from ..protocol.records import (
     TIMESTAMP_TYPE_MASK,
     BatchAt,
     BatchHeader,
-    batch_at,
     header_at,
 )
 from .settings import LogSettings
@@ -65,7 +64,7 @@ def single_batch(data: Data, produce_version: int) -> BatchAt:
             and header.length + LOG_OVERHEAD == len(data)
             and header.attributes & CODEC_MASK != ZSTD
         ):
-            return batch_at(0, header)
+            return tuple.__new__(BatchAt, (0, header))  # as `header_at`
     return _unusual_batch(data, produce_version)
 
 

@@ -77,7 +77,8 @@ class Appending(Allowance):
         decompressing takes long. `spare`: a response without an error that is not needed any more, and is used again.
         """
         answer = spare if spare is not None else messages.ProduceResponse.PartitionProduceResponse()
-        answer.index, answer.base_offset = wanted.index, -1
+        answer.index = wanted.index
+        answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
         context, acks = self.context, self.request.acks
         data = wanted.records if wanted.records is not None else bytearray()
         table = MISSING

@@ -8,11 +8,11 @@ from typing import Final, cast
 
 from ...protocol import codec, headers
 from ...protocol.buffers import Data
-from ...protocol.emit import uvarint_to
 from ...protocol.errors import MalformedMessage
 from ...protocol.message import Message
 from ...protocol.structs import Struct
 from ...protocol.trees import tree
+from ...protocol.varints import uvarint_to
 from ...protocol.wire import Array, Records
 from ..replies import Reply
 

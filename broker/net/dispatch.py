@@ -35,7 +35,6 @@ from . import error_counts
 from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
-from .turns import in_turns, large_reply, read_in_steps
 from .watching import NotesRequests, Pending, Seam
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
@@ -96,6 +95,8 @@ class Dispatcher:
             self.check_size(key, len(frame))
         times = self.broker.metrics.apis[key, version]
         if len(frame) > STEPS_BYTES and not api.has_records:
+            from .turns import read_in_steps  # a start needs none of them
+
             later = drive(read_in_steps(self, api, version, correlation_id, bytes(frame), peer, send, times))
             if not later.done:
                 return later
@@ -150,6 +151,8 @@ class Dispatcher:
         """Handles a request that came in a frame of `size` bytes, and calls `send` once. Returns what is pending."""
         api = context.api
         if size > LARGE_BYTES and not api.has_records:
+            from .turns import in_turns
+
             outcome: object = drive(in_turns(self, api, context, request))
         else:
             began = time.perf_counter_ns()
@@ -266,6 +269,8 @@ class Dispatcher:
     ) -> Pending:
         since = time.perf_counter_ns()
         if type(later) is LargeReply:
+            from .turns import large_reply
+
             later = drive(large_reply(self, context, later))
         if context.usage is not None:
             context.usage.pause()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...protocol import codec, headers
 from ...protocol.errors import MalformedMessage
 from ...protocol.structs import Struct
+from ..broker import Broker
 from ..later import LargeReply, Later, after
 from ..metrics import ApiTimes
 from ..peer import Peer
@@ -16,13 +17,29 @@ from ..replies import Send
 from .api import Api
 from .context import Context
 from .large_replies import encode_in_steps, in_next_turn
+from .watching import Pending
 
-if TYPE_CHECKING:
-    from .dispatch import Dispatcher
+
+class Serving(Protocol):
+    """The dispatcher of the request, a `dispatch.Dispatcher`; its methods are described there."""
+
+    broker: Broker
+
+    def take(
+        self, context: Context, request: Struct, frame: memoryview, send: Send, times: ApiTimes
+    ) -> Pending | None: ...
+
+    def call(self, api: Api, context: Context, request: Struct) -> object: ...
+
+    def told(self, context: Context, outcome: Struct) -> Struct: ...
+
+    def refuse(self, peer: Peer, frame: memoryview, send: Send, error: Exception) -> None: ...
+
+    def malformed(self, api: Api, version: int, error: MalformedMessage) -> Exception: ...
 
 
 async def read_in_steps(
-    dispatcher: Dispatcher,
+    dispatcher: Serving,
     api: Api,
     version: int,
     correlation_id: int,
@@ -57,7 +74,7 @@ async def read_in_steps(
 
 
 def _parse_in_steps(
-    dispatcher: Dispatcher, api: Api, version: int, data: bytes
+    dispatcher: Serving, api: Api, version: int, data: bytes
 ) -> Generator[None, None, tuple[str | None, Struct]]:
     """Returns the client's id and the request. Raises Refused."""
     try:
@@ -67,9 +84,7 @@ def _parse_in_steps(
         raise dispatcher.malformed(api, version, error) from None
 
 
-async def in_turns(
-    dispatcher: Dispatcher, api: Api, context: Context, request: Struct, *, encodes: bool = True
-) -> object:
+async def in_turns(dispatcher: Serving, api: Api, context: Context, request: Struct, *, encodes: bool = True) -> object:
     """Handles a large request in a turn of its own; what it returns is encoded in others, the arrays of a large
     reply already by this function, unless the caller looks at them.
     """
@@ -86,14 +101,14 @@ async def in_turns(
     return outcome
 
 
-async def encoded(dispatcher: Dispatcher, context: Context, outcome: Struct) -> Struct:
+async def encoded(dispatcher: Serving, context: Context, outcome: Struct) -> Struct:
     """Returns a reply whose large arrays are encoded."""
     told = dispatcher.told(context, outcome)
     await encode_in_steps(context, told)
     return told
 
 
-async def large_reply(dispatcher: Dispatcher, context: Context, handled: LargeReply[object]) -> object:
+async def large_reply(dispatcher: Serving, context: Context, handled: LargeReply[object]) -> object:
     """Returns a reply that a handler makes later, and that may be large."""
     outcome = await handled
     if context.usage is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from ...protocol import codec, schema
-from ...protocol.emit import uvarint_at, uvarint_to
 from ...protocol.outlines import outline
 from ...protocol.records import Record
 from ...protocol.structs import Struct
+from ...protocol.varints import uvarint_at, uvarint_to
 
 CLUSTER_METADATA = "__cluster_metadata"
 FRAME_VERSION = 1

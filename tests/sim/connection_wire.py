@@ -7,14 +7,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, cast
 
+import pytest
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
 from ottla.broker.net.pacing import PacedTransport
 from ottla.broker.net.server import Server
 from ottla.broker.peer import Peer, SecurityProtocol
-from ottla.broker.replies import Reply
+from ottla.broker.replies import Reply, Send
 from ottla.protocol.buffers import Data
 
 from ..support.connected import ConnectedWorld
@@ -160,21 +162,6 @@ class Wire:
             self._read_soon(chance.choice(self.gaps_ms))
 
 
-class Watched(Connection):
-    """A connection whose replies are noted as it accepts them."""
-
-    link: Link
-
-    def _send(self, reply: Reply | None, end: bool) -> None:
-        if self._frozen:
-            if self._held_reply is not None:
-                self.link.complain("there are two replies to the request in hand")
-        elif not self._closing:
-            ends_late = isinstance(self.transport, PacedTransport) and self.transport.ends
-            self.link.replied(reply, end or ends_late)
-        super()._send(reply, end)
-
-
 class Link:
     """A connection, and what its client knows and may expect. `ends`: why it may end; then `is_whole` is whether all
     replies arrive before. `muted_until_ms`: until when the client is throttled.
@@ -198,8 +185,7 @@ class Link:
         self.is_whole = self.is_frozen = False
         self.at_request: Callable[[Link], None] | None = None  # what happens while the next request is served
         self.wire = Wire(self, *wire)
-        self.connection = Watched(cast(Any, world), listener, protocol)
-        self.connection.link = self
+        self.connection = Connection(cast(Any, world), listener, protocol)
         world.links[self.address] = self
         self.connection.connection_made(cast(asyncio.Transport, self.wire))
 
@@ -276,6 +262,27 @@ class Link:
         if not self.ends:
             self.ends, self.is_whole = "a refused request", True
 
+    def accepts(self, send: Send, reply: Reply | None, end: bool) -> None:
+        """The connection gets the reply to the request in hand, and holds it while it is frozen."""
+        if self.connection._held_reply is not None:
+            self.complain("there are two replies to the request in hand")
+        if not self.connection._frozen:
+            self._takes(reply, end)
+        send(reply, end)
+
+    def thaw(self) -> None:
+        """The connection goes on, and accepts the reply that it has held."""
+        self.is_frozen = False
+        held = self.connection._held_reply
+        if held is not None:
+            self._takes(*held)
+        self.connection.thaw()
+
+    def _takes(self, reply: Reply | None, end: bool) -> None:
+        transport = self.connection.transport
+        if not self.connection._closing:
+            self.replied(reply, end or (isinstance(transport, PacedTransport) and transport.ends))
+
     def replied(self, reply: Reply | None, end: bool) -> None:
         """The broker has the reply to the request in hand."""
         asked, self.in_hand = self.in_hand, None
@@ -338,18 +345,18 @@ class Served(ConnectedWorld):
         """Notes the requests that a dispatcher serves. That of a connection with SASL serves some by another one."""
         handle = dispatcher.handle
 
-        def noting(peer: Peer, frame: memoryview, send: Any) -> Any:
+        def noting(peer: Peer, frame: memoryview, send: Send) -> Any:
             link = self.links.get(peer.address)
             if link is None or self._nested:
                 return handle(peer, frame, send)
             link.served(bytes(frame))
             self._nested = True
             try:
-                return handle(peer, frame, send)
+                return handle(peer, frame, partial(link.accepts, send))
             except Refused:
                 link.refused()
                 raise
             finally:
                 self._nested = False
 
-        dispatcher.handle = noting  # type: ignore[method-assign]
+        pytest.MonkeyPatch().setattr(dispatcher, "handle", noting)

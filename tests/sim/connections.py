@@ -194,8 +194,7 @@ class Sim:
     def thaw(self) -> None:
         for link in self.links:
             if link.is_frozen and not link.wire.is_lost:
-                link.is_frozen = False
-                link.connection.thaw()
+                link.thaw()
 
     def interrupt(self) -> None:
         """Something happens in the middle of a request, as a scenario does that waits for it."""

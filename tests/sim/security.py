@@ -227,6 +227,6 @@ BUGS: tuple[Bug, ...] = (
     (k22_init_producer_id, "_initialized", "not IDEMPOTENT.allows(context) and", "not IDEMPOTENT.allows(context) or"),
     (k68_consumer_group_heartbeat, "handle", "if not may_describe_all(", "if () and not may_describe_all("),
     # quotas
-    (Dispatcher, "_take", "quotas.limits.is_used and self.has_quotas", "quotas.limits.is_used"),
+    (Dispatcher, "take", "quotas.limits.is_used and self.has_quotas", "quotas.limits.is_used"),
     (RateQuota, "record", "min(throttle_ms, self._throttle_ms_max)", "throttle_ms"),
 )

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.apis import apis
 from ottla.broker.config.checks import IN_MEMORY_PLUGIN
 from ottla.broker.net.api import Api
-from ottla.broker.net.context import Context
 from ottla.broker.net.dispatch import Dispatcher
-from ottla.broker.peer import Peer
 from ottla.protocol import messages as m
 from ottla.protocol.config_def import keys
 from ottla.storage.checkpoints import uuid_to_text
@@ -29,12 +27,10 @@ WIDE = "wide"  # the topic with many partitions
 GROUP, MEMBERS, SHARES = "joined", "members", "shares"
 
 
-class CountingDispatcher(Dispatcher):
-    """Gives handlers requests whose comparisons count."""
-
-    def _parse(self, api: Api, version: int, correlation_id: int, frame: memoryview, peer: Peer) -> tuple[Context, Any]:
-        context, request = super()._parse(api, version, correlation_id, frame, peer)
-        return context, counting(request)
+def _counted(api: Api) -> Api:
+    """Returns an API whose handler gets requests whose comparisons count."""
+    handle = api.handle
+    return replace(api, _handle=lambda context, request: handle(context, counting(request)))
 
 
 def id_of(world: World, topic: str) -> bytes:
@@ -247,7 +243,8 @@ def made_world(size: int) -> World:
         "group_streams_topology_description_plugin_class": IN_MEMORY_PLUGIN,
     }
     world = World(None, 0, **settings, **{f"{log}_num_partitions": "2" for log in logs})
-    world.dispatcher = CountingDispatcher(world.broker, world.dispatcher.apis)
+    counted = {key: _counted(api) for key, api in world.dispatcher.apis.items()}
+    world.dispatcher = Dispatcher(world.broker, counted)
     r = m.CreateTopicsRequest
     wanted = [r.CreatableTopic(name=f"t{n}", num_partitions=1, replication_factor=1) for n in range(size)]
     wanted.append(r.CreatableTopic(name=WIDE, num_partitions=size, replication_factor=1))

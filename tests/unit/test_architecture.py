@@ -33,6 +33,7 @@ ASYNCIO_MAY_BE_IN = {
     "broker/net/connection.py",
     "broker/net/accepting.py",
     "broker/net/listeners.py",
+    "broker/net/on_asyncio.py",
     "broker/net/pacing.py",
     "broker/net/tls.py",
     "broker/net/lab_tls.py",

@@ -64,7 +64,7 @@ def under_compiled(trees_by_path: dict[str, ast.Module]) -> list[tuple[str, str]
         f"{path}:{node.name}"
         for path in hot & trees_by_path.keys()
         for node in nodes(trees_by_path[path])
-        if isinstance(node, ast.ClassDef) and any(PROTOCOL in dotted(one) for one in node.bases)
+        if isinstance(node, ast.ClassDef) and any(PROTOCOL in ast.unparse(one) for one in node.bases)
     }
     return [
         (name, base)

@@ -9,9 +9,9 @@ import pytest
 from ottla.broker.config.secrets import MASK, SENSITIVE, is_secret
 from ottla.protocol import codec, schema
 from ottla.protocol import messages as m
-from ottla.protocol.emit import UNREADABLE
 from ottla.protocol.frame_text import frame_text
 from ottla.protocol.json_text import Masks, json_writer, may_have_secrets
+from ottla.protocol.varints import UNREADABLE
 
 from ..support.ask import batch, produce_message
 from ..support.generate import Generator

@@ -7,8 +7,8 @@ import random
 import pytest
 from ottla.protocol import codec, schema
 from ottla.protocol import messages as m
-from ottla.protocol.emit import UNREADABLE
 from ottla.protocol.record_places import record_places
+from ottla.protocol.varints import UNREADABLE
 
 from ..support.generate import Generator
 

@@ -119,7 +119,7 @@ def test_a_fetch_that_waits_is_answered_when_a_record_comes(world: Turns, epoch:
 
 
 @pytest.fixture
-def replies(world: Turns) -> list[Any]:
+def replies(world: Turns, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Replies as they are when their bytes are put together."""
     seen: list[Any] = []
     put_together = world.dispatcher._reply
@@ -128,7 +128,7 @@ def replies(world: Turns) -> list[Any]:
         seen.append(outcome)
         return put_together(api, context, outcome)
 
-    world.dispatcher._reply = noted  # type: ignore[method-assign]
+    monkeypatch.setattr(world.dispatcher, "_reply", noted)
     return seen
 
 

@@ -18,10 +18,10 @@ from typing import ClassVar, Final
 from ....protocol import headers
 from ....protocol import messages as m
 from ....protocol.buffers import Data
-from ....protocol.emit import UNREADABLE
 from ....protocol.json_text import BATCH_HEADER_BYTES
 from ....protocol.record_places import RecordPlaces, record_places
 from ....protocol.structs import Struct
+from ....protocol.varints import UNREADABLE
 from ... import bugs
 from ...clock import Schedule
 from ...replies import Reply, Send

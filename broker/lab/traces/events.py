@@ -14,10 +14,10 @@ from typing import Final, Literal, cast
 
 from ....protocol import codec, headers
 from ....protocol.buffers import Data
-from ....protocol.emit import UNREADABLE
 from ....protocol.frame_text import FrameText, frame_text
 from ....protocol.json_text import NULL, JsonWriter, Masks, json_writer, may_have_secrets
 from ....protocol.text import Json
+from ....protocol.varints import UNREADABLE
 from ...config.secrets import MASK, SENSITIVE, is_secret
 from ...peer import Peer
 from ...unsupported_version import is_of_version_0
