@@ -56,9 +56,12 @@ class LogSettings(NamedTuple):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogSettings:
         """Makes settings from parsed values under Kafka's names; ignores keys that a log does not use. Indexes may have
-        more entries than Kafka's.
+        more entries than Kafka's. The policies may be in a list.
         """
         names = {name.replace("_", "."): name for name in cls._fields}
         known = {names[key]: value for key, value in values.items() if key in names}
         made = cls(**known)
-        return made._replace(index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX))
+        return made._replace(
+            cleanup_policy=tuple(made.cleanup_policy),
+            index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX),
+        )

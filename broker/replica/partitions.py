@@ -81,10 +81,7 @@ class Partitions:
 
     def of_node(self, node_id: int) -> PartitionsOfNode:
         """Returns the partitions as the connections of one node see them."""
-        found = PartitionsOfNode.__new__(PartitionsOfNode)
-        vars(found).update(vars(self))
-        found.node_id = node_id
-        return found
+        return PartitionsOfNode(self, node_id)
 
     def add(self, partition: Partition, directory: LogDirectory) -> None:
         self.by_name[partition.topic, partition.index] = partition
@@ -161,6 +158,12 @@ class Partitions:
 
 class PartitionsOfNode(Partitions):
     """The partitions of the cluster for the connections of one node, which serves those that it leads."""
+
+    def __init__(self, everywhere: Partitions, node_id: int) -> None:
+        super().__init__(everywhere.image, everywhere.log_directories)
+        self.by_name, self.by_id = everywhere.by_name, everywhere.by_id
+        self.directory_of, self.pieces = everywhere.directory_of, everywhere.pieces
+        self.node_id = node_id
 
     def cut_off(self, image: MetadataState) -> None:
         """The node goes on with what it knows."""
