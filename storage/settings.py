@@ -60,8 +60,7 @@ class LogSettings(NamedTuple):
         """
         names = {name.replace("_", "."): name for name in cls._fields}
         known = {names[key]: value for key, value in values.items() if key in names}
+        if "cleanup_policy" in known:
+            known["cleanup_policy"] = tuple(known["cleanup_policy"])
         made = cls(**known)
-        return made._replace(
-            cleanup_policy=tuple(made.cleanup_policy),
-            index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX),
-        )
+        return made._replace(index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX))
