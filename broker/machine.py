@@ -85,16 +85,15 @@ class Threads:
         """Runs `work` in a thread, after what was given before if there is one thread, and then `done` on the loop."""
         if self._closed:
             return
-
-        def back(future: Future[T]) -> None:
-            if not future.cancelled():
-                error = future.exception()
-                self.post(partial(done, None if error else future.result(), error))
-
         try:
-            self._pool.submit(work).add_done_callback(back)
+            self._pool.submit(work).add_done_callback(partial(self._back, done))
         except RuntimeError as error:  # no more threads can be started
             self._loop.call_soon(done, None, error)
+
+    def _back(self, done: Done[T], future: Future[T]) -> None:
+        if not future.cancelled():
+            error = future.exception()
+            self.post(partial(done, None if error else future.result(), error))
 
     def post(self, call: Callable[[], None]) -> None:
         """Calls on the loop, unless it has ended; may be used in any thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import partial
 
 from ...protocol.message_set_send import FETCH, is_oldest_fetch
 from ...protocol.structs import Struct
@@ -64,14 +65,7 @@ class EmulatingDispatcher(Dispatcher):
         context = Context(self.broker, api, 0, 0, None, peer)
         kind = int.from_bytes(frame[:2], "big")
         outcome = drive(oldest_fetch.answered(context, self.call, kind, wanted))
-
-        def done(finished: Later[bytes]) -> None:
-            if finished.error is not None:
-                bugs.report("a fetch of before 0.8", finished.error)
-                return send(None, True)
-            send(Reply(bytearray(finished.get()), []), False)
-
-        outcome.when_done(done)
+        outcome.when_done(partial(_oldest_answered, send))
         return None if outcome.done else outcome
 
     def listed_if_unsupported(self, api: Api) -> list[Listed]:
@@ -80,3 +74,10 @@ class EmulatingDispatcher(Dispatcher):
     def told(self, context: Context, outcome: Struct) -> Struct:
         self._error_codes.replace_in(outcome, error_counts.plan_of(context.api.response))
         return outcome
+
+
+def _oldest_answered(send: Send, finished: Later[bytes]) -> None:
+    if finished.error is not None:
+        bugs.report("a fetch of before 0.8", finished.error)
+        return send(None, True)
+    send(Reply(bytearray(finished.get()), []), False)

@@ -346,7 +346,7 @@ class Connection:
                 return self.close(unreadable(error, self._server.broker))
             if out and is_long and self._paced is None and not self._paused_writing:
                 self.hold_replies()
-                self._server.broker.turn.next().when_done(lambda _: self.write_on())
+                self._server.broker.turn.next().when_done(self.write_on)
         if not out:
             self._out = None
 
@@ -421,8 +421,8 @@ class Connection:
         self._paused_writing = True
         self._count_held()
 
-    def write_on(self) -> None:
-        """Goes on with what is held, if the peer takes it."""
+    def write_on(self, turn: object = None) -> None:
+        """Goes on with what is held, if the peer takes it. `turn`: the one that was waited for."""
         if self._paused_writing and not self._full and not self._frozen:
             (self._paced or self.next_replies)()
 

@@ -14,6 +14,7 @@ import logging
 import struct
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ...protocol import codec, headers, messages
@@ -221,12 +222,13 @@ class Dispatcher:
         """Serves the parts of a request that the principal may use, once it is known which."""
         if narrowing.done:
             return self._served(api, context, request, narrowing.get())
+        return drive(self._narrowed_later(api, context, request, narrowing))
 
-        async def later() -> object:
-            outcome = self._served(api, context, request, await narrowing)
-            return await outcome if isinstance(outcome, Later) else outcome
-
-        return drive(later())
+    async def _narrowed_later(
+        self, api: Api, context: Context, request: messages.Struct, narrowing: Later[Complete | None]
+    ) -> object:
+        outcome = self._served(api, context, request, await narrowing)
+        return await outcome if isinstance(outcome, Later) else outcome
 
     def _served(self, api: Api, context: Context, request: messages.Struct, complete: Complete | None) -> object:
         """Serves the parts of a request that the principal may use; `complete` adds the errors of the others."""
@@ -238,17 +240,16 @@ class Dispatcher:
             outcome = drive(outcome)
         if complete is None:
             return outcome
+        if isinstance(outcome, Later):
+            return after(outcome, partial(self._completed_later, api, context, request, complete))
+        return _completed(complete, outcome)
 
-        def completed(found: object) -> object:
-            return found if found is CLOSE else complete(found)
-
-        def when_done(later: Later[object]) -> object:
-            error = later.error
-            return completed(
-                self.error_reply(api, context, request, error) if isinstance(error, ApiError) else later.get()
-            )
-
-        return after(outcome, when_done) if isinstance(outcome, Later) else completed(outcome)
+    def _completed_later(
+        self, api: Api, context: Context, request: messages.Struct, complete: Complete, later: Later[object]
+    ) -> object:
+        error = later.error
+        found = self.error_reply(api, context, request, error) if isinstance(error, ApiError) else later.get()
+        return _completed(complete, found)
 
     def _unexpected(self, api: Api, context: Context, error: BaseException) -> ApiError:
         """Returns the error for a request whose handler raised an exception: a failed disk, or a bug."""
@@ -267,7 +268,6 @@ class Dispatcher:
         send: Send,
         times: ApiTimes,
     ) -> Pending:
-        since = time.perf_counter_ns()
         if type(later) is LargeReply:
             from .turns import large_reply
 
@@ -276,20 +276,9 @@ class Dispatcher:
             context.usage.pause()
         # a request that is not needed any more is freed while the reply waits
         kept = request if api.needs_request and not api.has_records else None
-        times.parked += 1
-
-        def ended() -> None:
-            times.parked -= 1
-            times.park_ns += time.perf_counter_ns() - since
-
-        def done(finished: Pending) -> None:
-            ended()
-            if context.usage is not None:
-                context.usage.resume()
-            self.finish(api, context, kept, self.outcome_of(api, context, kept, finished), send, times)
-
-        later.when_done(done)
-        later.when_cancelled(ended)
+        parked = _Parked(self, context, kept, send, times)
+        later.when_done(parked.done)
+        later.when_cancelled(parked.ended)
         return later
 
     def outcome_of(self, api: Api, context: Context, request: Struct | None, finished: Later[object]) -> object:
@@ -392,3 +381,36 @@ class Dispatcher:
         except Exception as bug:
             bugs.report(f"{api.name} v{context.version} with an error of its whole", bug)
             return CLOSE
+
+
+class _Parked:
+    """A request whose reply is not there yet. `request`: None if what becomes of it does not need it."""
+
+    __slots__ = ("_context", "_dispatcher", "_request", "_send", "_since_ns", "_times")
+
+    def __init__(
+        self, dispatcher: Dispatcher, context: Context, request: Struct | None, send: Send, times: ApiTimes
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._context = context
+        self._request = request
+        self._send = send
+        self._times = times
+        self._since_ns = time.perf_counter_ns()
+        times.parked += 1
+
+    def ended(self) -> None:
+        self._times.parked -= 1
+        self._times.park_ns += time.perf_counter_ns() - self._since_ns
+
+    def done(self, finished: Pending) -> None:
+        self.ended()
+        dispatcher, context, request = self._dispatcher, self._context, self._request
+        if context.usage is not None:
+            context.usage.resume()
+        outcome = dispatcher.outcome_of(context.api, context, request, finished)
+        dispatcher.finish(context.api, context, request, outcome, self._send, self._times)
+
+
+def _completed(complete: Complete, found: object) -> object:
+    return found if found is CLOSE else complete(found)

@@ -169,13 +169,15 @@ class SaslGate(Dispatcher):
         try:
             token, lifetime_ms = await self._evaluate(request.auth_bytes)
         except SaslFailed as error:
-            what = "re-authentication" if self._has_authenticated else "authentication"
-            words = error.words or (
-                f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._mechanism}"
-            )
-            reply = messages.SaslAuthenticateResponse(error_code=Errors.SASL_AUTHENTICATION_FAILED, error_message=words)
-            return await self._fail(reply, error.reason)
-        return messages.SaslAuthenticateResponse(auth_bytes=token or b"", session_lifetime_ms=lifetime_ms)
+            failed = error
+        else:
+            return messages.SaslAuthenticateResponse(auth_bytes=token or b"", session_lifetime_ms=lifetime_ms)
+        what = "re-authentication" if self._has_authenticated else "authentication"
+        words = failed.words or (
+            f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._mechanism}"
+        )
+        reply = messages.SaslAuthenticateResponse(error_code=Errors.SASL_AUTHENTICATION_FAILED, error_message=words)
+        return await self._fail(reply, failed.reason)
 
     async def _take_token(self, token: bytes) -> Reply | None:
         """Returns the answer to a frame that is a token without headers; None if there is none."""
@@ -184,8 +186,10 @@ class SaslGate(Dispatcher):
                 raise SaslFailed("another SASL mechanism than before is not supported for re-authentication")
             answer, _ = await self._evaluate(token)
         except SaslFailed as error:
-            return await self._fail(None, error.reason, at_once=error.words is None)
-        return None if answer is None else Reply(bytearray(framed(answer)), [])
+            failed = error
+        else:
+            return None if answer is None else Reply(bytearray(framed(answer)), [])
+        return await self._fail(None, failed.reason, at_once=failed.words is None)
 
     def _answered(self, send: Send, later: Later[Reply | None]) -> None:
         if later.error is not None and not isinstance(later.error, Refused):

@@ -43,7 +43,7 @@ BUGS: tuple[Bug, ...] = (
     (_Intercepted, "_steps", "self._times.parked -= 1", "pass"),
     (_Intercepted, "_steps", "self._outgoing.forget()", "pass"),
     (_Intercepted, "_waited", "seam.waiting_bytes -= size", "pass"),
-    (Dispatcher, "_park", "later.when_cancelled(ended)", "pass"),
+    (Dispatcher, "_park", "later.when_cancelled(parked.ended)", "pass"),
     (damage, "repeat", "Borrowed(records)", "records"),
     (damage, "cut", "records.release()", "pass"),
 )

@@ -96,6 +96,24 @@ def test_an_interpreted_class_under_a_compiled_one_is_found(source: str) -> None
     assert [name for name, _ in under_compiled({"broker/net/some.py": ast.parse(source)})] == ["broker/net/some.py:One"]
 
 
+def waiting_in_handlers(module: ast.Module) -> list[int]:
+    """Returns the lines at which a function is left, to be resumed, while it handles an exception."""
+    handlers = [node for node in nodes(module) if isinstance(node, ast.ExceptHandler)]
+    pauses = (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)
+    return [node.lineno for one in handlers for node in ast.walk(one) if isinstance(node, pauses)]
+
+
+def test_no_compiled_function_pauses_while_it_handles_an_exception() -> None:
+    """The exception would stay the one that is being handled: all that are raised later would refer to it."""
+    found = {path: waiting_in_handlers(module) for path, module in trees(*FOLDERS).items() if path in paths()}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_a_pause_in_a_handler_is_found() -> None:
+    source = "async def one():\n    try:\n        await two()\n    except OSError:\n        await three()\n"
+    assert waiting_in_handlers(ast.parse(source)) == [5]
+
+
 def test_the_command_says_which_form_runs() -> None:
     said = CliRunner().invoke(main, ["--version"]).output
     is_compiled = not (getattr(sys.modules["ottla.protocol.records"], "__file__", None) or "").endswith(".py")
