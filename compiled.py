@@ -22,7 +22,7 @@ WITHOUT_LINES = "-Wno-misleading-indentation"
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
     "protocol": "frames layouts plain_messages records spans varints",
-    "storage": "batch_info epochs gathered index log producers rolling segment settings validation",
+    "storage": "batch_info epochs file_slice gathered index log producers rolling segment settings validation",
     "coordinator": "aftermath batch format journal packing parked runtime shard_runtime timeline timers",
     "coordinator/group": "format",
     "coordinator/group/consumer": "leaving",
@@ -34,14 +34,16 @@ MODULES = {
         "alarm event_times internal_topics later machine metrics peer repeated replies settings steps timer_queue turn"
     ),
     "broker/emulation": "dispatching",
-    "broker/net": "connection context dispatch listening sasl_gate watches",
+    "broker/net": "connection context dispatch error_counts listening sasl_gate sending watches",
     "broker/share": "share_fetch share_partition_leader",
     "broker/transaction": "completion markers verification",
     "broker/shards": "host",
-    "broker/replica": "appender followers high_watermarks partition partitions stale_leaders",
+    "broker/replica": (
+        "appender fetch_reads fetch_sessions followers high_watermarks partition partitions stale_leaders"
+    ),
     "broker/apis": (
-        "_gathered_produces _known_produces _produce_appends _produce_verification _repeated _repeated_commits "
-        "_repeated_fetches _repeated_produces k00_produce"
+        "_fetch_reading _gathered_produces _known_produces _produce_appends _produce_verification _repeated "
+        "_repeated_commits _repeated_fetches _repeated_produces _share_requests k00_produce k01_fetch"
     ),
     "broker/lab/traces": "client",
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...coordinator.share.acknowledge_types import GAP, RENEW
-from ...coordinator.share.partition import Acknowledgement
+from ...coordinator.share.partition import Acknowledgement, acknowledgement
 from ...coordinator.share.state import PartitionKey
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -74,7 +74,7 @@ async def acknowledge(context: Context, request: Request, member: SessionKey, de
     for key, part in named.items():
         name = broker.image.topic_names.get(key[0])
         given = part.acknowledgement_batches
-        batches = [Acknowledgement(b.first_offset, b.last_offset, b.acknowledge_types) for b in given]
+        batches = [acknowledgement(b.first_offset, b.last_offset, b.acknowledge_types) for b in given]
         if name is None:
             found[key] = ApiError(Errors.UNKNOWN_TOPIC_ID)
         elif not _is_valid(batches, context.version, request.is_renew_ack):

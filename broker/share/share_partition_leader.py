@@ -136,7 +136,8 @@ class SharePartitionLeader:
     # figures
 
     def note(self, what: str, first: int, last: int, member_id: str = "") -> None:
-        self.history.append(Transition(self.owner.turn.schedule.now_ms(), what, first, last, member_id))
+        now_ms = self.owner.turn.schedule.now_ms()
+        self.history.append(tuple.__new__(Transition, (now_ms, what, first, last, member_id)))  # as `state_batch`
 
     def acquired(self, member_id: str, taken: Iterable[Acquired]) -> None:
         for one in taken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .batches import StateBatch
+from .batches import StateBatch, state_batch
 from .inflight import InFlight
 from .window import Limits
 
@@ -28,7 +28,7 @@ class Change:
     @property
     def batch(self) -> StateBatch:
         """Returns the state batch to write."""
-        return StateBatch(self.first, self.last, int(self.state), self.delivery_count)
+        return state_batch(self.first, self.last, int(self.state), self.delivery_count)
 
     def ranges(self) -> Iterator[tuple[InFlight, int, int]]:
         """Yields each state with its offsets."""

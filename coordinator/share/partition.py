@@ -53,6 +53,11 @@ class Acknowledgement(NamedTuple):
     types: Sequence[int]
 
 
+def acknowledgement(first: int, last: int, types: Sequence[int]) -> Acknowledgement:
+    """Returns an `Acknowledgement` in less time than its constructor, which is always interpreted."""
+    return tuple.__new__(Acknowledgement, (first, last, types))
+
+
 class State(Enum):
     EMPTY = "empty"
     INITIALIZING = "initializing"

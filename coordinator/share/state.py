@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...protocol import messages
-from .batches import UNSET_OFFSET, StateBatch, combine
+from .batches import UNSET_OFFSET, StateBatch, combine, state_batch
 
 if TYPE_CHECKING:
     Snapshot = messages.ShareSnapshotValue
@@ -139,7 +139,7 @@ def of_lone_update(value: Update) -> PartitionState:
 def batches_of(value: Snapshot | Update | Written) -> tuple[StateBatch, ...]:
     """Returns the state batches of a record or a request."""
     return tuple(
-        StateBatch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in value.state_batches
+        state_batch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in value.state_batches
     )
 
 
