@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import codec, messages
@@ -403,10 +403,10 @@ async def _size_in_steps(context: Context, response: messages.FetchResponse) -> 
             if pace.is_over(len(some)):
                 await context.paused(pace.rest())
         shown = messages.FetchResponse.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
-        shown.partitions = cast("list[Data]", partitions)
+        shown.partitions = partitions  # type: ignore[assignment]
         topics.append(shown)
     whole = messages.FetchResponse(session_id=response.session_id, node_endpoints=response.node_endpoints)
-    whole.responses = cast("list[messages.FetchResponse.FetchableTopicResponse]", topics)
+    whole.responses = topics  # type: ignore[assignment]
     return reply_size(context, whole)
 
 

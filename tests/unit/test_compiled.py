@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from pathlib import PurePosixPath
 
@@ -112,6 +113,24 @@ def test_no_compiled_function_pauses_while_it_handles_an_exception() -> None:
 def test_a_pause_in_a_handler_is_found() -> None:
     source = "async def one():\n    try:\n        await two()\n    except OSError:\n        await three()\n"
     assert waiting_in_handlers(ast.parse(source)) == [5]
+
+
+def told_otherwise(module: ast.Module) -> list[int]:
+    """Returns the lines at which a value is told to be a list, a dict or another builtin."""
+    casts = [node for node in nodes(module) if isinstance(node, ast.Call) and dotted(node.func) == "cast"]
+    told = [(node.lineno, ast.unparse(node.args[0]).strip("'\"")) for node in casts]
+    return [line for line, kind in told if hasattr(builtins, kind.partition("[")[0])]
+
+
+def test_no_compiled_function_tells_its_types_that_something_is_a_builtin() -> None:
+    """It is checked when it runs, and what stands in place of a list is none."""
+    found = {path: told_otherwise(module) for path, module in trees(*FOLDERS).items() if path in paths()}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize("kind", ['"list[Data]"', "dict", "tuple[int, ...]"])
+def test_such_a_cast_is_found(kind: str) -> None:
+    assert told_otherwise(ast.parse(f"one = 1\ntwo = cast({kind}, one)\nthree = cast(Late, one)")) == [2]
 
 
 def test_the_command_says_which_form_runs() -> None:

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ottla.broker.replica.fetch_sessions import NO_SESSION, Fetch, SessionCache
+from ottla.broker.replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
+from ottla.broker.replica.partitions import Partitions
+from ottla.broker.turn import Turn
 
 EVICTION_MS = 1000
 
@@ -23,16 +25,16 @@ class Entries(dict[Any, Any]):
 
 
 def fetch(size: int) -> Fetch:
-    turn: Any = SimpleNamespace(schedule=SimpleNamespace(monotonic_ms=lambda: 0))
-    partitions: Any = SimpleNamespace()
-    made = Fetch(turn, partitions, False)
+    schedule: Any = SimpleNamespace(monotonic_ms=lambda: 0)
+    image: Any = SimpleNamespace()
+    made = Fetch(Turn(schedule), Partitions(image, image), False)
     resize(made, size)
     return made
 
 
 def resize(session: Fetch, size: int) -> None:
-    entry = SimpleNamespace(partition=None)
-    session.entries = Entries({("t", index): entry for index in range(size)})
+    keys = [("t", index) for index in range(size)]
+    session.entries = Entries({key: Entry(key, "t", bytes(16), 0) for key in keys})
     session.bytes = size
 
 
