@@ -56,6 +56,17 @@ class Wire:
             data += chunk
         return bytes(data)
 
+    def read_into(self, buffer: memoryview) -> memoryview:
+        """Reads a frame to the beginning of a buffer, which must have room for it; returns it there."""
+        (size,) = struct.unpack(">i", self.read(4))
+        filled = 0
+        while filled < size:
+            count = self.socket.recv_into(buffer[filled:size])
+            if not count:
+                raise Closed
+            filled += count
+        return buffer[:size]
+
     def read_frame(self) -> bytes:
         (size,) = struct.unpack(">i", self.read(4))
         return self.read(size)
