@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ from ottla.classic.cluster import Address, Cluster, addresses
 from .poll import until
 
 Read = tuple[str, int, int]  # topic, partition, offset
+READ = re.compile(r"read \S+ (\S+) (\d+) (\d+)\b")  # what a consumer prints: its name, and what it has read
 
 
 class Printer(threading.Thread):
@@ -154,9 +156,9 @@ class Group:
         found = Counter(one for ours in self._ours for one in list(ours.read))
         for lines in (self._theirs.lines[self._start :], *(one.lines for one in self._others)):
             for line in list(lines):
-                words = line.split(" ")
-                if words[0] == "read" and words[2].startswith(self.regex.rstrip(".*")):
-                    found[words[2], int(words[3]), int(words[4])] += 1
+                read = READ.match(line)  # a process that is killed may have printed a part of its last line
+                if read is not None and read[1].startswith(self.regex.rstrip(".*")):
+                    found[read[1], int(read[2]), int(read[3])] += 1
         return found
 
 
