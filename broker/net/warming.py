@@ -45,6 +45,7 @@ MODULES_FIRST = (  # modules that others import, so that each step imports littl
     f"{__name__.removesuffix('.net.warming')}.replica.cleaning_works",
     f"{__name__.removesuffix('.net.warming')}.tls.listener",
     f"{__name__.removesuffix('.net.warming')}.error_replies",
+    f"{__name__.removesuffix('.warming')}.turns",
     f"{__name__.removesuffix('.net.warming')}.apis._known_produces",
 )
 COORDINATED = frozenset((*range(8, 17), 22, *range(24, 29), 68, 69, *range(76, 80), *range(83, 90), 93))

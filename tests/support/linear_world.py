@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis import apis
@@ -242,6 +243,7 @@ def made_world(size: int) -> World:
         "group_share_max_delivery_count_limit": "25",
         "group_streams_topology_description_plugin_class": IN_MEMORY_PLUGIN,
     }
+    import_module("ottla.broker.net.turns")  # not at the first large request
     world = World(None, 0, **settings, **{f"{log}_num_partitions": "2" for log in logs})
     counted = {key: _counted(api) for key, api in world.dispatcher.apis.items()}
     world.dispatcher = Dispatcher(world.broker, counted)
