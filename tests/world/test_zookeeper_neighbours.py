@@ -213,7 +213,8 @@ def test_one_whose_host_is_no_name_is_not_asked_and_the_others_are(
     put(client, "/brokers/ids/0", {**AT, "host": "a..b"})
     registers(client, w)
     assert kafka.told == {("t", 0): 7}
-    assert 'broker 0 cannot be told of topics (OSError("a..b is not the name of a host' in caplog.text
+    assert "broker 0 cannot be told of topics" in caplog.text
+    assert "a..b is not the name of a host" in caplog.text  # the rest is Python's, and each version has its own words
     assert w.broker.metrics.bugs == 0
 
 
