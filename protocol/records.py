@@ -16,6 +16,7 @@ from . import compression
 from .buffers import Data, WritableData
 from .checksum import crc32c
 from .errors import MalformedMessage
+from .varints import uvarint_to
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
@@ -201,10 +202,7 @@ def _long_varint(n: int) -> bytes:
 def unsigned_varint(n: int) -> bytes:
     """Encodes a number as in flexible messages: seven bits per byte."""
     out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
+    uvarint_to(out, n)
     return bytes(out)
 
 

@@ -80,14 +80,13 @@ class Appender:
         self.turn = turn
         self.schedule = turn.schedule
         self.settings = settings
-        self.config = settings.config
         self.partitions = partitions
         self.high_watermarks = high_watermarks
         self.reopen = reopen
         self.limits = limits
         self.append_to_log: AppendToLog = Partition.append  # the lab may let it fail
-        self.checks_all: bool = self.config["ottla.record.validation"] == "full"
-        self.producers_max: int = self.config["ottla.producers.per.partition.max"]
+        self.checks_all: bool = settings.config["ottla.record.validation"] == "full"
+        self.producers_max: int = settings.config["ottla.producers.per.partition.max"]
 
     def append(
         self,
